@@ -1,0 +1,1 @@
+"""The method on arrays: nothing here knows of estimators, frames or files."""

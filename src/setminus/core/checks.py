@@ -1,0 +1,168 @@
+"""What the formula may assume of its input, and the words for what it may not.
+
+Values are looked at only where that is possible and cheap: on eager arrays. Lazy ones (dask) and traced ones
+(jit, vmap, export) have shapes but no values yet.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any, Literal, get_args
+
+from array_api_compat import is_dask_array, is_jax_array, is_torch_array
+
+__all__ = [
+    "Array",
+    "OnViolation",
+    "OverlapWarning",
+    "check_log_proba",
+    "check_on_violation",
+    "check_prior",
+    "check_proba",
+    "check_shapes",
+    "check_strength",
+    "is_eager",
+    "report_violation",
+    "tolerance",
+]
+
+Array = Any
+"""An array of numpy, torch, jax, cupy or dask."""
+
+OnViolation = Literal["raise", "clip", "warn"]
+
+
+class OverlapWarning(UserWarning):
+    """The principal classifier rules out a class that the full one does not."""
+
+
+def is_eager(array: Array) -> bool:
+    """Whether the values of `array` are there to be looked at, now.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> is_eager(np.ones(2))
+    True
+    """
+    if is_dask_array(array):
+        return False
+    if is_jax_array(array):
+        return not isinstance(array, sys.modules["jax"].core.Tracer)
+    if is_torch_array(array):
+        torch = sys.modules["torch"]
+        traced = torch.compiler.is_compiling() or torch.jit.is_tracing()
+        wrapped = torch._C._functorch.is_functorch_wrapped_tensor(array)
+        fake = type(array).__name__ in {"FakeTensor", "FunctionalTensor"} or array.is_meta
+        return not (traced or wrapped or fake)
+    return True
+
+
+def tolerance(dtype: object) -> float:
+    """How far a row of probabilities may sum from 1: rounded files and float32 pass, half precision needs more."""
+    return 1e-2 if "16" in str(dtype) else 1e-4
+
+
+def check_shapes(full: Array, principal: Array, prior: Array) -> None:
+    """Raise unless `principal` has the shape of `full` and `prior` one entry per class, or per row and class."""
+    shape = tuple(full.shape)
+    if len(shape) == 0 or shape[-1] < 2:
+        raise ValueError(
+            f"full has shape {shape}: the last axis must hold one probability for each of 2 or more classes. "
+            "For a single P(y=1), stack 1 - p and p."
+        )
+    if tuple(principal.shape) != shape:
+        raise ValueError(
+            f"principal has shape {tuple(principal.shape)}, full has {shape}: "
+            "both need one probability per row and class, in the same order of classes."
+        )
+    prior_shape = tuple(prior.shape)
+    aligned = (1,) * (len(shape) - len(prior_shape)) + prior_shape
+    fits = len(prior_shape) <= len(shape) and all(p in (1, s) for p, s in zip(aligned, shape, strict=True))
+    if not fits or prior_shape[-1:] != shape[-1:]:
+        raise ValueError(
+            f"prior has shape {prior_shape}, full has {shape}: "
+            f"expected ({shape[-1]},), one entry per class, or one row of them for each row of full."
+        )
+
+
+def check_strength(strength: Any) -> None:
+    """Raise unless `strength` is a finite number of at least 0; arrays and tensors pass as they are."""
+    if isinstance(strength, (int, float)) and not 0 <= strength < float("inf"):
+        raise ValueError(
+            f"strength is {strength}: expected a finite number >= 0. 0 keeps the full classifier, "
+            "1 takes the principal one out, more takes out more than that."
+        )
+
+
+def check_on_violation(on_violation: str) -> None:
+    """Raise unless `on_violation` is one of the three words."""
+    if on_violation not in get_args(OnViolation):
+        raise ValueError(f"on_violation is {on_violation!r}: expected 'raise', 'clip' or 'warn'.")
+
+
+def check_proba(name: str, proba: Array, xp: Any) -> None:
+    """Raise unless every row of `proba` is a distribution; the message counts what is wrong."""
+    _refuse(name, "NaN", xp.isnan(proba), xp)
+    _refuse(name, "negative", proba < 0, xp)
+    slack = tolerance(proba.dtype)
+    _refuse(name, "above 1", proba > 1 + slack, xp)
+    total = xp.sum(proba, axis=-1)
+    off = abs(total - 1) > slack
+    if bool(xp.any(off)):
+        worst = float(total[off][0])
+        raise ValueError(
+            f"{name} has {int(xp.count_nonzero(off))} rows that do not sum to 1 "
+            f"(the first sums to {worst:.6g}): pass probabilities, normalised over the last axis."
+        )
+
+
+def check_log_proba(name: str, log_proba: Array, xp: Any) -> None:
+    """Raise unless every row of `log_proba` is the log of a distribution."""
+    _refuse(name, "NaN", xp.isnan(log_proba), xp)
+    _refuse(name, "above 0", log_proba > tolerance(log_proba.dtype), xp)
+    check_proba(f"exp({name})", xp.exp(log_proba), xp)
+
+
+def check_prior(prior: Array, xp: Any) -> None:
+    """Raise unless `prior` is a distribution with no class at 0."""
+    check_proba("prior", prior, xp)
+    absent = prior <= 0
+    if bool(xp.any(absent)):
+        by_class = xp.any(xp.reshape(absent, (-1, prior.shape[-1])), axis=0)
+        classes = [i for i in range(prior.shape[-1]) if bool(by_class[i])]
+        raise ValueError(
+            f"prior is 0 for class {_listed(classes)}: a class that the principal classifier never saw cannot "
+            "be taken out. Drop it from full, principal and prior."
+        )
+
+
+def report_violation(violation: Array, on_violation: str, xp: Any) -> None:
+    """Raise or warn where the principal is exactly 0 and the full classifier is not; "clip" stays silent."""
+    if on_violation == "clip" or not bool(xp.any(violation)):
+        return
+    flat = xp.reshape(violation, (-1, violation.shape[-1]))
+    rows = int(xp.count_nonzero(xp.any(flat, axis=-1)))
+    by_class = xp.any(flat, axis=0)
+    classes = [i for i in range(flat.shape[-1]) if bool(by_class[i])]
+    message = (
+        f"no overlap in {rows} of {flat.shape[0]} rows: the principal probability of class {_listed(classes)} is "
+        "exactly 0 where the full one is not, so their ratio is unbounded."
+    )
+    if on_violation == "raise":
+        raise ValueError(
+            f"{message} Smooth or calibrate the principal classifier, or pass on_violation='clip' to put the "
+            "smallest positive number in its place."
+        )
+    warnings.warn(f"{message} The smallest positive number stands in its place.", OverlapWarning, stacklevel=3)
+
+
+def _refuse(name: str, what: str, wrong: Array, xp: Any) -> None:
+    if bool(xp.any(wrong)):
+        count = int(xp.count_nonzero(wrong))
+        raise ValueError(f"{name} has {count} values that are {what}: pass probabilities between 0 and 1.")
+
+
+def _listed(classes: list[int]) -> str:
+    return ", ".join(map(str, classes))

@@ -1,0 +1,119 @@
+"""Rows to groups: one code per row, whatever the sensitive features came in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["as_columns", "encode_groups", "group_name"]
+
+
+def as_columns(sensitive_features: ArrayLike) -> list[NDArray[Any]]:
+    """Sensitive features as a list of 1-D arrays, one for each column; missing values raise.
+
+    Parameters
+    ----------
+    sensitive_features : array-like of shape (n,) or (n, k)
+        Lists, arrays, and series or frames of pandas, polars or arrow.
+
+    Returns
+    -------
+    list of ndarray of shape (n,)
+
+    Examples
+    --------
+    >>> [column.tolist() for column in as_columns([["f", 1], ["m", 2]])]
+    [['f', 'm'], ['1', '2']]
+    """
+    values = np.asarray(sensitive_features)
+    if values.ndim not in (1, 2) or (values.ndim == 2 and values.shape[1] == 0):
+        raise ValueError(
+            f"sensitive_features has shape {values.shape}: expected one value per row (n,) or columns (n, k)."
+        )
+    columns = [values] if values.ndim == 1 else list(values.T)
+    for index, column in enumerate(columns):
+        missing = _is_missing(column)
+        if missing.any():
+            raise ValueError(
+                f"sensitive_features column {index} has {int(missing.sum())} missing values (NaN or None) "
+                f"in {len(column)} rows: drop those rows or give them a group of their own."
+            )
+    return columns
+
+
+def encode_groups(sensitive_features: ArrayLike) -> tuple[NDArray[np.intp], list[Any]]:
+    """One group code per row, and the sorted labels that the codes stand for.
+
+    Several columns are crossed: only the combinations that occur are groups, and their labels are tuples.
+
+    Parameters
+    ----------
+    sensitive_features : array-like of shape (n,) or (n, k)
+        The group of each row; see `as_columns`.
+
+    Returns
+    -------
+    codes : ndarray of shape (n,)
+    labels : list
+        The value of each group; a tuple of values where columns are crossed.
+
+    Examples
+    --------
+    >>> codes, labels = encode_groups(["m", "f", "f"])
+    >>> codes.tolist(), labels
+    ([1, 0, 0], ['f', 'm'])
+    """
+    columns = as_columns(sensitive_features)
+    encoded = [_unique(column) for column in columns]
+    if len(encoded) == 1:
+        labels, codes = encoded[0]
+        return codes.astype(np.intp), labels.tolist()
+    sizes = [len(labels) for labels, _ in encoded]
+    crossed = np.ravel_multi_index([codes for _, codes in encoded], sizes)
+    present, codes = np.unique(crossed, return_inverse=True)
+    parts = np.unravel_index(present, sizes)
+    names = [labels.tolist() for labels, _ in encoded]
+    crossed_labels = [tuple(names[k][int(part[i])] for k, part in enumerate(parts)) for i in range(len(present))]
+    return codes.astype(np.intp), crossed_labels
+
+
+def group_name(label: object) -> str:
+    """A group's label for messages, tables and plots: crossed values are joined by a comma.
+
+    Examples
+    --------
+    >>> group_name(("f", 30)), group_name("m")
+    ('f, 30', 'm')
+    """
+    return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+
+
+def _unique(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    try:
+        labels, codes = np.unique(column, return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(value).__name__ for value in column.tolist()})
+        raise ValueError(
+            f"sensitive_features mixes values that cannot be ordered ({', '.join(kinds)}): "
+            "use one type per column, for example strings."
+        ) from None
+    return labels, codes
+
+
+def _is_missing(column: NDArray[Any]) -> NDArray[np.bool_]:
+    if column.dtype.kind in "fM":
+        missing: NDArray[np.bool_] = np.isnat(column) if column.dtype.kind == "M" else np.isnan(column)
+        return missing
+    if column.dtype.kind == "O":
+        # pandas.NA answers neither == nor bool(); its type's name is the only thing all versions share
+        return np.fromiter(
+            (
+                v is None or type(v).__name__ in {"NAType", "NaTType"} or (isinstance(v, float) and v != v)
+                for v in column
+            ),
+            dtype=bool,
+            count=len(column),
+        )
+    return np.zeros(len(column), dtype=bool)

@@ -1,0 +1,242 @@
+r"""A classifier minus a classifier: ``full \ principal``, equation 2 of the paper.
+
+    log orthogonal = log full - strength * (log principal - log prior) + const
+
+`strength = 1` is the paper's formula, ``prior * full / principal`` with each row normalised.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy_array
+
+from setminus.core.checks import (
+    Array,
+    OnViolation,
+    check_log_proba,
+    check_on_violation,
+    check_prior,
+    check_proba,
+    check_shapes,
+    check_strength,
+    is_eager,
+    report_violation,
+)
+from setminus.core.fused import rows_minus_rows
+
+__all__ = ["log_setminus", "orthogonalize", "orthogonalize_log"]
+
+
+def orthogonalize(
+    full: Array,
+    principal: Array,
+    prior: Array | str,
+    *,
+    strength: float | Array = 1.0,
+    on_violation: OnViolation = "raise",
+    out: Array | None = None,
+) -> Array:
+    r"""Take what the principal classifier knows out of the full one.
+
+    ``orthogonal = prior**strength * full / principal**strength``, each row normalised. Where `full` is
+    p(y | x), `principal` is p(y | z1) and x = (z1, z2) with z1 and z2 independent given y, strength 1 gives
+    exactly p(y | z2).
+
+    Parameters
+    ----------
+    full : array of shape (..., C)
+        Probabilities of the full classifier; each row sums to 1.
+    principal : array of shape (..., C)
+        Probabilities of the classifier to ignore, over the same classes in the same order.
+    prior : array of shape (C,) or (..., C), or "uniform"
+        p(y): the class frequency of the data that the *principal* classifier was fitted on. It is required,
+        because leaving it out silently is the same as "uniform", and wrong unless classes are balanced.
+    strength : float, default=1.0
+        0 keeps the full classifier, 1 is the paper's formula, more takes out more.
+    on_violation : {"raise", "clip", "warn"}, default="raise"
+        What to do where a principal probability is exactly 0 and the full one is not (no overlap). "clip" puts
+        the smallest positive number of the dtype in its place, "warn" does so and says it. Lazy and traced
+        arrays cannot raise: there "raise" and "warn" act as "clip".
+    out : ndarray, optional
+        Where to write the answer; numpy arrays only. After an error its content is undefined.
+
+    Returns
+    -------
+    array of shape (..., C)
+        Of the same kind (numpy, torch, jax, cupy, dask), device and dtype as `full`; differentiable where the
+        kind is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> full = np.array([[0.2, 0.8]])
+    >>> principal = np.array([[0.4, 0.6]])
+    >>> orthogonalize(full, principal, [0.5, 0.5]).round(4)
+    array([[0.2727, 0.7273]])
+    >>> orthogonalize(full, principal, [0.5, 0.5], strength=0)
+    array([[0.2, 0.8]])
+    """
+    check_on_violation(on_violation)
+    check_strength(strength)
+    full, principal, xp = _same_kind("full", full, "principal", principal)
+    prior = _as_prior(prior, full, xp)
+    check_shapes(full, principal, prior)
+    if is_numpy_array(full) and isinstance(strength, (int, float)):
+        return _orthogonalize_numpy(full, principal, prior, float(strength), on_violation, out)
+    if out is not None:
+        raise ValueError(f"out is for numpy arrays only, full is {type(full).__name__}: leave out away.")
+    if all(map(is_eager, (full, principal, prior))):
+        check_proba("full", full, xp)
+        check_proba("principal", principal, xp)
+        check_prior(prior, xp)
+        _check_overlap(full > 0, principal == 0, strength, on_violation, xp)
+    return xp.exp(log_setminus(_log(full, xp), _log(principal, xp), _log(prior, xp), strength))
+
+
+def orthogonalize_log(
+    log_full: Array,
+    log_principal: Array,
+    log_prior: Array | str,
+    *,
+    strength: float | Array = 1.0,
+    on_violation: OnViolation = "raise",
+) -> Array:
+    r"""`orthogonalize` on normalised log-probabilities, for long tails and for training through it.
+
+    ``log orthogonal = log_full - strength * (log_principal - log_prior) - logsumexp(...)``
+
+    Parameters
+    ----------
+    log_full, log_principal : array of shape (..., C)
+        Log-probabilities, each row normalised (`log_softmax` gives them); -inf is a probability of 0.
+    log_prior : array of shape (C,) or (..., C), or "uniform"
+        log p(y) of the data that the principal classifier was fitted on.
+    strength : float or 0-d array, default=1.0
+        See `orthogonalize`; an array may be a parameter that is learned.
+    on_violation : {"raise", "clip", "warn"}, default="raise"
+        See `orthogonalize`.
+
+    Returns
+    -------
+    array of shape (..., C)
+        Normalised log-probabilities.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> log_full, log_principal = np.log([[0.2, 0.8]]), np.log([[0.4, 0.6]])
+    >>> np.exp(orthogonalize_log(log_full, log_principal, "uniform")).round(4)
+    array([[0.2727, 0.7273]])
+    """
+    check_on_violation(on_violation)
+    check_strength(strength)
+    log_full, log_principal, xp = _same_kind("log_full", log_full, "log_principal", log_principal)
+    log_prior = _as_prior(log_prior, log_full, xp, log=True)
+    check_shapes(log_full, log_principal, log_prior)
+    if all(map(is_eager, (log_full, log_principal, log_prior))):
+        check_log_proba("log_full", log_full, xp)
+        check_log_proba("log_principal", log_principal, xp)
+        check_prior(xp.exp(log_prior), xp)
+        _check_overlap(log_full > -np.inf, log_principal == -np.inf, strength, on_violation, xp)
+    return log_setminus(log_full, log_principal, log_prior, strength)
+
+
+def log_setminus(log_full: Array, log_principal: Array, log_prior: Array, strength: float | Array = 1.0) -> Array:
+    """The formula itself, nothing checked: for code that has checked before, such as a training loop.
+
+    A class that `log_full` rules out (-inf) stays ruled out. Where only `log_principal` does, the smallest
+    positive number of the dtype stands in its place.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> log_setminus(np.log([0.2, 0.8]), np.log([0.2, 0.8]), np.log([0.5, 0.5])).round(4)
+    array([-0.6931, -0.6931])
+    """
+    xp = array_namespace(log_full, log_principal)
+    possible = log_full > -np.inf
+    floor = float(np.log(xp.finfo(log_full.dtype).smallest_normal))
+    # where(), not a product with a mask: -inf times 0 is NaN, in the value and in the gradient
+    safe_principal = xp.where(log_principal > -np.inf, log_principal, xp.full_like(log_principal, floor))
+    safe_full = xp.where(possible, log_full, xp.zeros_like(log_full))
+    score = safe_full - strength * (safe_principal - log_prior)
+    score = xp.where(possible, score, xp.full_like(score, -np.inf))
+    score = score - xp.max(score, axis=-1, keepdims=True)
+    return score - xp.log(xp.sum(xp.exp(score), axis=-1, keepdims=True))
+
+
+def _orthogonalize_numpy(
+    full: np.ndarray[Any, Any],
+    principal: np.ndarray[Any, Any],
+    prior: np.ndarray[Any, Any],
+    strength: float,
+    on_violation: OnViolation,
+    out: np.ndarray[Any, Any] | None,
+) -> np.ndarray[Any, Any]:
+    check_prior(prior, np)
+    if out is not None and (out.shape != full.shape or out.dtype != full.dtype):
+        raise ValueError(f"out is {out.dtype} of shape {out.shape}: expected {full.dtype} of shape {full.shape}.")
+    target = np.empty_like(full) if out is None else out
+    # a row that needs a second look is computed again from its input, which must still be there
+    overlapping = np.may_share_memory(target, full) or np.may_share_memory(target, principal)
+    answer = np.empty_like(full) if overlapping else target
+    plain = rows_minus_rows(full, principal, prior, strength, answer)
+    if not plain:
+        check_proba("full", full, np)
+        check_proba("principal", principal, np)
+        _check_overlap(full > 0, principal == 0, strength, on_violation, np)
+        hard = ~np.isfinite(answer).all(axis=-1) | (principal <= 0).any(axis=-1)
+        hard |= (principal < np.sqrt(np.finfo(full.dtype).tiny)).any(axis=-1)
+        per_row = np.broadcast_to(prior, full.shape)[hard]
+        with np.errstate(divide="ignore"):
+            logs = np.log(full[hard]), np.log(principal[hard]), np.log(per_row)
+        answer[hard] = np.exp(log_setminus(*logs, strength))
+    if answer is not target:
+        target[...] = answer
+    return target
+
+
+def _check_overlap(possible: Array, ruled_out: Array, strength: Any, on_violation: OnViolation, xp: Any) -> None:
+    if not (isinstance(strength, (int, float)) and strength == 0):
+        report_violation(possible & ruled_out, on_violation, xp)
+
+
+def _log(proba: Array, xp: Any) -> Array:
+    positive = proba > 0
+    # log only where it is finite: the gradient of log at 0 would be NaN even behind a mask
+    log_proba = xp.log(xp.where(positive, proba, xp.ones_like(proba)))
+    return xp.where(positive, log_proba, xp.full_like(log_proba, -np.inf))
+
+
+def _same_kind(name_a: str, a: Array, name_b: str, b: Array) -> tuple[Array, Array, Any]:
+    """Both as floating arrays of one kind and dtype, and their namespace."""
+    a, b = (x if is_array_api_obj(x) else np.asarray(x) for x in (a, b))
+    if is_numpy_array(a) != is_numpy_array(b):
+        raise ValueError(
+            f"{name_a} is {type(a).__name__} and {name_b} is {type(b).__name__}: pass both as the same kind."
+        )
+    xp = array_namespace(a, b)
+    for name, x in ((name_a, a), (name_b, b)):
+        if not xp.isdtype(x.dtype, ("real floating", "integral", "bool")):
+            raise ValueError(f"{name} has dtype {x.dtype}: expected real numbers.")
+    dtype = xp.result_type(*(x.dtype if xp.isdtype(x.dtype, "real floating") else xp.float64 for x in (a, b)))
+    return xp.astype(a, dtype, copy=False), xp.astype(b, dtype, copy=False), xp
+
+
+def _as_prior(prior: Array | str, full: Array, xp: Any, *, log: bool = False) -> Array:
+    if isinstance(prior, str):
+        if prior != "uniform":
+            raise ValueError(f"prior is {prior!r}: expected class frequencies p(y), or 'uniform'.")
+        prior = np.full(full.shape[-1], 1 / full.shape[-1])
+        prior = np.log(prior) if log else prior
+    elif prior is None:
+        raise ValueError("prior is None: pass the class frequencies p(y) of the principal's data, or 'uniform'.")
+    if is_array_api_obj(prior) and not is_numpy_array(prior):
+        return xp.astype(prior, full.dtype, copy=False)
+    values = np.asarray(prior)
+    if values.dtype.kind not in "fiu":
+        raise ValueError(f"prior has dtype {values.dtype}: expected class frequencies, one number per class.")
+    placed = {} if is_numpy_array(full) else {"device": device(full)}
+    return cast(Array, xp.asarray(values, dtype=full.dtype, **placed))

@@ -1,0 +1,1 @@
+"""The method as scikit-learn estimators."""
