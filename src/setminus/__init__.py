@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from setminus.auditing.report import Audit, audit
+    from setminus.auditing.audit import audit
+    from setminus.auditing.leakage import leakage
+    from setminus.auditing.report import Audit
     from setminus.core.bounds import generalization_bound, importance_variance
     from setminus.core.gaps import demographic_parity_gap, equal_opportunity_gap, equalized_odds_gap
     from setminus.core.importance import effective_sample_size, importance_weights
@@ -30,7 +32,7 @@ _HOMES = {
     "OrthogonalClassifier": "estimators.orthogonal",
     "ProxyPrincipal": "estimators.principals",
     "TunedOrthogonalClassifier": "estimators.tuned",
-    "audit": "auditing.report",
+    "audit": "auditing.audit",
     "demographic_parity_gap": "core.gaps",
     "effective_sample_size": "core.importance",
     "equal_opportunity_gap": "core.gaps",
@@ -38,6 +40,7 @@ _HOMES = {
     "generalization_bound": "core.bounds",
     "importance_variance": "core.bounds",
     "importance_weights": "core.importance",
+    "leakage": "auditing.leakage",
     "load": "estimators.persistence",
     "orthogonalize": "core.orthogonalize",
     "orthogonalize_log": "core.orthogonalize",
@@ -59,6 +62,7 @@ __all__ = [
     "generalization_bound",
     "importance_variance",
     "importance_weights",
+    "leakage",
     "load",
     "orthogonalize",
     "orthogonalize_log",

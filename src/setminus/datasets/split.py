@@ -54,9 +54,7 @@ class Split:
         for name in ("y", "z1", "z2"):
             values = getattr(self, name)
             if values is not None and len(values) != len(self.x):
-                raise ValueError(
-                    f"{name} has {len(values)} rows, x has {len(self.x)}: give one entry per row of x."
-                )
+                raise ValueError(f"{name} has {len(values)} rows, x has {len(self.x)}: give one entry per row of x.")
         if self.feature_names and (self.x.ndim != 2 or len(self.feature_names) != self.x.shape[1]):
             raise ValueError(
                 f"feature_names has {len(self.feature_names)} names, x has shape {self.x.shape}: "

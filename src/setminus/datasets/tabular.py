@@ -187,9 +187,7 @@ def _table(rows: list[list[str]], columns: dict[str, type]) -> Table:
 def _encode(table: Table, train: Table, features: list[str], encoding: Encoding) -> dict[str, Any]:
     """Write `table` with the categories and medians of `train`: `x` and its names, as fields of `Split`."""
     categories = {
-        name: tuple(sorted({*train[name].tolist()} - {MISSING}))
-        for name in features
-        if train[name].dtype.kind == "U"
+        name: tuple(sorted({*train[name].tolist()} - {MISSING})) for name in features if train[name].dtype.kind == "U"
     }
     if encoding == "onehot":
         return _onehot(table, train, features, categories)
@@ -198,9 +196,7 @@ def _encode(table: Table, train: Table, features: list[str], encoding: Encoding)
     raise ValueError(f"encoding is {encoding!r}: it must be 'onehot' or 'raw'.")
 
 
-def _onehot(
-    table: Table, train: Table, features: list[str], categories: dict[str, tuple[str, ...]]
-) -> dict[str, Any]:
+def _onehot(table: Table, train: Table, features: list[str], categories: dict[str, tuple[str, ...]]) -> dict[str, Any]:
     blocks: list[NDArray[np.bool_]] = []
     names: list[str] = []
     for name in features:

@@ -1,0 +1,54 @@
+# `make` alone lists what there is. Everything is installed into .venv; a second run starts at once.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
+
+# real data beside the project, where there is some; otherwise it is fetched when first needed
+ifneq ($(wildcard ../shared/data),)
+export SETMINUS_DATA ?= $(abspath ../shared/data)
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types bench picture clean
+
+help: ## list these targets
+	@grep -E '^[a-z]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+
+demo: $(VENV)/.installed-demo ## a model made fair, audited and written up: about a minute after installation
+	@$(BIN)/setminus demo
+
+test: lint types $(VENV)/.installed-dev ## everything that must hold: style, types, imports, tests, doctests
+	@# one thread per worker: two workers already fill two cores
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
+
+lint: $(VENV)/.installed-dev ## style, formatting and who may import whom
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+types: $(VENV)/.installed-dev ## static types
+	$(BIN)/mypy
+
+bench: $(VENV)/.installed-dev ## ratios against other libraries and against the memory limit
+	$(BIN)/python -m benchmarks
+
+picture: $(VENV)/.installed-demo ## the README's picture, drawn from the demo's record
+	@test -f report/records.jsonl || $(BIN)/setminus demo
+	$(BIN)/python -m setminus.report.picture report/records.jsonl docs/adult.png
+
+clean: ## remove the environment, caches and generated pages
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist report runs
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed-demo: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) -e ".[cli]"
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) "pip>=25.1"  # the first that knows dependency groups
+	$(INSTALL) -e . --group dev
+	@touch $@ $(VENV)/.installed-demo

@@ -1,0 +1,79 @@
+"""Columns of whatever X is: arrays, sparse matrices, and frames of pandas, polars and arrow."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from setminus.core.groups import as_columns
+
+__all__ = ["column_arrays", "take_columns"]
+
+
+def take_columns(X: Any, columns: Sequence[str | int], *, parameter: str) -> Any:
+    """The chosen columns of X, of the same kind as X.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or frame of shape (n, d)
+    columns : sequence of str or int
+        Names, where X is a frame; positions otherwise and there too.
+    parameter : str
+        What to call `columns` in an error.
+
+    Examples
+    --------
+    >>> take_columns(np.arange(6).reshape(2, 3), [2], parameter="principal_columns")
+    array([[2],
+           [5]])
+    """
+    if isinstance(columns, (str, int)) or len(columns) == 0:
+        raise ValueError(f"{parameter} is {columns!r}: expected a list of column names or positions, such as ['sex'].")
+    frame = nw.from_native(X, pass_through=True, eager_only=True)
+    names = list(frame.columns) if isinstance(frame, nw.DataFrame) else None
+    if not hasattr(X, "shape"):
+        X = np.asarray(X)
+    width = len(names) if names is not None else X.shape[1]
+    positions = [_position(column, names, width, parameter) for column in columns]
+    if names is not None:
+        return frame.select([names[i] for i in positions]).to_native()
+    return X[:, positions]
+
+
+def column_arrays(sensitive_features: Any) -> list[NDArray[Any]]:
+    """Sensitive features as 1-D arrays that keep their own types; missing values raise.
+
+    Examples
+    --------
+    >>> [column.tolist() for column in column_arrays(["f", "m"])]
+    [['f', 'm']]
+    """
+    native = nw.from_native(sensitive_features, pass_through=True, eager_only=True, allow_series=True)
+    if isinstance(native, nw.DataFrame):
+        if len(native.columns) == 0:
+            raise ValueError("sensitive_features is a frame with no columns: expected at least one.")
+        return [as_columns(native[name].to_numpy())[0] for name in native.columns]
+    if isinstance(native, nw.Series):
+        return as_columns(native.to_numpy())
+    return as_columns(sensitive_features)
+
+
+def _position(column: str | int, names: list[str] | None, width: int, parameter: str) -> int:
+    if isinstance(column, str):
+        if names is None:
+            raise ValueError(
+                f"{parameter} names the column {column!r}, but X has no column names: pass a frame, or positions."
+            )
+        if column not in names:
+            near = difflib.get_close_matches(column, names, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise ValueError(f"{parameter} names the column {column!r}, which X does not have.{hint}")
+        return names.index(column)
+    if not -width <= column < width:
+        raise ValueError(f"{parameter} asks for column {column}, but X has {width} columns.")
+    return int(column) % width

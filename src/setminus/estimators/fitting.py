@@ -1,0 +1,90 @@
+"""Fitting one part, a full or a principal classifier, with what it can take."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import sklearn
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
+
+__all__ = ["calibrated", "check_classes", "fit_part", "takes_groups"]
+
+
+def takes_groups(method: Any) -> bool:
+    """Whether a bound method spells out the keyword `sensitive_features`.
+
+    Examples
+    --------
+    >>> from setminus import GroupPrincipal
+    >>> takes_groups(GroupPrincipal().fit), takes_groups(print)
+    (True, False)
+    """
+    return "sensitive_features" in inspect.signature(method).parameters
+
+
+def calibrated(estimator: Any, method: str | None) -> Any:
+    """The estimator, followed by a calibration of its probabilities where one is asked for."""
+    if method is None:
+        return estimator
+    if method not in ("sigmoid", "isotonic", "temperature"):
+        raise ValueError(f"calibration is {method!r}: expected None, 'sigmoid', 'isotonic' or 'temperature'.")
+    return CalibratedClassifierCV(estimator, method=method)
+
+
+def fit_part(role: str, estimator: Any, X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None) -> Any:
+    """A fitted clone of `estimator`; a frozen one comes back as it is.
+
+    Parameters
+    ----------
+    role : str
+        "full", "principal" or what else to call it in an error.
+    estimator : classifier
+    X, y : the rows
+    sample_weight : array of shape (n,), optional
+        Reaches the estimator, or the last step of a pipeline; one that cannot take weights is refused.
+    groups : sensitive features, optional
+        Passed where `fit` takes them.
+    """
+    if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params") or isinstance(estimator, type):
+        raise TypeError(
+            f"{role} is {estimator!r}: expected a scikit-learn classifier, or FrozenEstimator(a fitted model)."
+        )
+    part = clone(estimator)
+    keywords: dict[str, Any] = {}
+    if sample_weight is not None and not isinstance(part, FrozenEstimator):
+        keywords[_weight_keyword(role, part)] = sample_weight
+    if groups is not None and takes_groups(part.fit):
+        keywords["sensitive_features"] = groups
+    part.fit(X, y, **keywords)
+    if not hasattr(part, "predict_proba"):
+        raise TypeError(
+            f"{role} is {type(part).__name__}, which has no predict_proba: the method divides probabilities. "
+            "Wrap it in sklearn.calibration.CalibratedClassifierCV."
+        )
+    return part
+
+
+def check_classes(role: str, found: NDArray[Any], classes: NDArray[Any]) -> None:
+    """Raise unless both classifiers speak of the same classes."""
+    if len(found) != len(classes) or not np.array_equal(found, classes):
+        raise ValueError(
+            f"{role} has {len(found)} classes {found}, full has {len(classes)} {classes}: fit both on the same y."
+        )
+
+
+def _weight_keyword(role: str, part: Any) -> str:
+    if isinstance(part, Pipeline):
+        name, last = part.steps[-1]
+        return f"{name}__{_weight_keyword(role, last)}"
+    if not has_fit_parameter(part, "sample_weight"):
+        raise ValueError(f"{role} is {type(part).__name__}, whose fit takes no sample_weight: leave the weights away.")
+    if isinstance(part, CalibratedClassifierCV) and sklearn.get_config()["enable_metadata_routing"]:
+        part.estimator.set_fit_request(sample_weight=True)
+    return "sample_weight"

@@ -1,0 +1,157 @@
+"""Sensitive features to groups, learned at fit time and the same at predict time."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setminus.core.groups import group_name
+from setminus.estimators.columns import column_arrays
+
+__all__ = ["Groups", "check_every_class", "group_frequencies"]
+
+Codes = NDArray[np.intp]
+
+
+class Groups:
+    """Which groups there are, and which row is in which.
+
+    A column with few values has one group for each of them; a number with more than `max_values` values is cut at
+    quantiles. Several columns are crossed. A cut that leaves a class without rows is taken back.
+
+    Parameters
+    ----------
+    n_bins : int, default=5
+        Quantile bins of a continuous column.
+    max_values : int, default=20
+        A numeric column with more distinct values than this is continuous.
+
+    Attributes
+    ----------
+    labels : list
+        The label of each group; a tuple where columns are crossed.
+    """
+
+    def __init__(self, n_bins: int = 5, max_values: int = 20):
+        self.n_bins = n_bins
+        self.max_values = max_values
+
+    def learn(self, sensitive_features: Any, y_codes: Codes) -> Codes:
+        """Learn the groups and return each row's code."""
+        columns = column_arrays(sensitive_features)
+        if len(columns[0]) != len(y_codes):
+            raise ValueError(
+                f"sensitive_features has {len(columns[0])} rows, y has {len(y_codes)}: expected one group for each row."
+            )
+        self.edges: list[Any] = []
+        self.values: list[list[Any]] = []
+        for column in columns:
+            numeric = column.dtype.kind in "fiu"
+            distinct = np.unique(column).tolist()
+            continuous = numeric and len(distinct) > self.max_values
+            edges = _cut(column, y_codes, self.n_bins) if continuous else None
+            self.edges.append(edges)
+            self.values.append(distinct if edges is None else _bin_names(edges))
+        crossed = self._crossed(columns)
+        self.present: list[int] = np.unique(crossed).tolist()
+        sizes = [len(values) for values in self.values]
+        parts = np.array(np.unravel_index(self.present, sizes)).T
+        named = [tuple(self.values[k][i] for k, i in enumerate(part)) for part in parts]
+        self.labels: list[Any] = [label[0] for label in named] if len(columns) == 1 else named
+        return np.searchsorted(self.present, crossed).astype(np.intp)
+
+    def codes(self, sensitive_features: Any) -> Codes:
+        """Each row's code; -1 for a group that was not there at fit time."""
+        columns = column_arrays(sensitive_features)
+        if len(columns) != len(self.values):
+            raise ValueError(
+                f"sensitive_features has {len(columns)} columns, it had {len(self.values)} at fit time: pass the same."
+            )
+        crossed = self._crossed(columns)
+        at = np.minimum(np.searchsorted(self.present, crossed), len(self.present) - 1)
+        return np.where(np.asarray(self.present)[at] == crossed, at, -1).astype(np.intp)
+
+    def unseen(self, sensitive_features: Any, codes: Codes) -> str:
+        """The groups behind code -1, for a message."""
+        rows = np.flatnonzero(codes < 0)
+        columns = [column[rows].tolist() for column in column_arrays(sensitive_features)]
+        names = sorted({", ".join(map(str, values)) for values in zip(*columns, strict=True)})
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+        return ", ".join(map(repr, names[:5])) + more
+
+    def _crossed(self, columns: list[NDArray[Any]]) -> Codes:
+        parts = [_codes(*spec) for spec in zip(columns, self.values, self.edges, strict=True)]
+        crossed = np.ravel_multi_index([np.maximum(part, 0) for part in parts], [len(v) for v in self.values])
+        return np.where(np.min(parts, axis=0) < 0, -1, crossed).astype(np.intp)
+
+
+def check_every_class(codes: Codes, y_codes: Codes, labels: list[Any], classes: NDArray[Any], least: int = 1) -> None:
+    """Raise where a group has fewer than `least` rows of a class: its frequencies would be a guess."""
+    counts = np.zeros((len(labels), len(classes)), dtype=np.intp)
+    np.add.at(counts, (codes, y_codes), 1)
+    lacking = np.argwhere(counts < least)
+    if len(lacking):
+        group, label = lacking[0]
+        others = f" (and {len(lacking) - 1} more such cells)" if len(lacking) > 1 else ""
+        raise ValueError(
+            f"group {group_name(labels[group])!r} has {counts[group, label]} rows of class {classes[label]!r} among "
+            f"its {counts[group].sum()}{others}: expected at least {least}. Merge it with another group, or drop it."
+        )
+
+
+def group_frequencies(
+    codes: Codes, y_codes: Codes, shape: tuple[int, int], weights: NDArray[np.float64], smoothing: float
+) -> NDArray[np.float64]:
+    """p(y | group), drawn towards p(y) as if `smoothing` more rows of the whole had been seen in each group.
+
+    ``(n[u, y] + smoothing * p(y)) / (n[u] + smoothing)``
+
+    Examples
+    --------
+    >>> one, two = np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1])
+    >>> group_frequencies(one, two, (2, 2), np.ones(4), 0.0).tolist()
+    [[0.5, 0.5], [0.0, 1.0]]
+    """
+    counts = np.zeros(shape)
+    np.add.at(counts, (codes, y_codes), weights)
+    prior = counts.sum(axis=0) / counts.sum()
+    frequencies: NDArray[np.float64] = (counts + smoothing * prior) / (counts.sum(axis=1, keepdims=True) + smoothing)
+    return frequencies
+
+
+def _cut(column: NDArray[Any], y_codes: Codes, n_bins: int) -> list[float]:
+    """Inner edges of quantile bins, each bin with rows of every class."""
+    inner = np.unique(np.quantile(column, np.linspace(0, 1, n_bins + 1)[1:-1]))
+    edges = [float(edge) for edge in inner if edge > column.min()]
+    n_classes = int(y_codes.max()) + 1
+    kept: list[float] = []
+    for edge in edges:
+        low = kept[-1] if kept else -np.inf
+        inside = (column >= low) & (column < edge)
+        if len(np.unique(y_codes[inside])) == n_classes:
+            kept.append(edge)
+    # what is left above the last edge must have every class too
+    while kept and len(np.unique(y_codes[column >= kept[-1]])) < n_classes:
+        kept.pop()
+    return kept
+
+
+def _bin_names(edges: list[float]) -> list[str]:
+    bounds = [f"{edge:g}" for edge in edges]
+    if not bounds:
+        return ["all"]
+    between = [f"{low} to {high}" for low, high in pairwise(bounds)]
+    return [f"below {bounds[0]}", *between, f"{bounds[-1]} and above"]
+
+
+def _codes(column: NDArray[Any], values: list[Any], edges: list[float] | None) -> Codes:
+    if edges is not None:
+        if column.dtype.kind not in "fiu":
+            raise ValueError(f"sensitive_features has dtype {column.dtype} where numbers were fitted: pass numbers.")
+        return np.searchsorted(edges, column, side="right").astype(np.intp)
+    where = {value: code for code, value in enumerate(values)}
+    distinct, inverse = np.unique(column, return_inverse=True)
+    return np.array([where.get(value, -1) for value in distinct.tolist()], dtype=np.intp)[inverse]

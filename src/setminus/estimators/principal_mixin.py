@@ -1,0 +1,147 @@
+"""What every classifier here shares: finding the groups, fitting the principals, predicting what to ignore."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import get_tags
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, _num_samples, column_or_1d, validate_data
+
+from setminus.core.checks import OnViolation
+from setminus.core.orthogonalize import orthogonalize
+from setminus.estimators.columns import take_columns
+from setminus.estimators.fitting import calibrated, check_classes, fit_part, takes_groups
+from setminus.estimators.principals import GroupPrincipal
+
+__all__ = ["Columns", "PrincipalMixin", "Proba", "subtract", "tags_like"]
+
+Proba = NDArray[np.float64]
+Columns = Sequence[str | int]
+
+
+class PrincipalMixin:
+    """What every classifier here does with its principals: find the groups, fit, and predict what to ignore."""
+
+    principal: Any
+    prior: ArrayLike | str
+    sensitive_columns: Columns | None
+    principal_columns: Columns | None
+
+    def _check_fit(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """Everything that can be refused before any work; the labels, the groups and the weights."""
+        validate_data(self, X, y, skip_check_array=True)
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        self.classes_ = np.unique(y)
+        if len(self.classes_) < 2:
+            raise ValueError(f"y has one class only, {self.classes_[0]!r}: a classifier needs two or more classes.")
+        if _num_samples(X) != len(y):
+            raise ValueError(f"X has {_num_samples(X)} rows, y has {len(y)}: expected the same number.")
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, y)
+        return y, self._groups(X, sensitive_features), sample_weight
+
+    def _groups(self, X: Any, sensitive_features: Any) -> Any:
+        if self.sensitive_columns is None:
+            return sensitive_features
+        if sensitive_features is not None:
+            raise ValueError(
+                "the groups came twice, as sensitive_features= and by sensitive_columns=: use one of them."
+            )
+        return take_columns(X, self.sensitive_columns, parameter="sensitive_columns")
+
+    def _principals(self, full: Any) -> list[Any]:
+        """The principals to fit, one or several."""
+        if self.principal is not None:
+            return list(self.principal) if isinstance(self.principal, (list, tuple)) else [self.principal]
+        if self.principal_columns is None:
+            return [GroupPrincipal()]
+        if isinstance(full, FrozenEstimator):
+            raise ValueError(
+                "principal_columns needs a classifier to fit on those columns, and full is frozen: pass principal=, "
+                "for example LogisticRegression()."
+            )
+        return [full]
+
+    def _fit_principals(
+        self, parts: list[Any], X: Any, y: Any, groups: Any, sample_weight: Any, calibration: str | None = None
+    ) -> None:
+        visible = self._principal_view(X)
+        self.principals_ = []
+        for part in parts:
+            # counts are calibrated as they are
+            counted = hasattr(part, "fit") and takes_groups(part.fit)
+            part = part if counted else calibrated(part, calibration)
+            fitted = fit_part("principal", part, visible, y, sample_weight=sample_weight, groups=groups)
+            check_classes("principal", fitted.classes_, self.classes_)
+            self.principals_.append(fitted)
+
+    def _fit_prior(self, y: Any, sample_weight: Any) -> None:
+        if isinstance(self.prior, str) and self.prior == "empirical":
+            codes = np.searchsorted(self.classes_, y)
+            weights = np.ones(len(y)) if sample_weight is None else sample_weight
+            counts = np.bincount(codes, weights, minlength=len(self.classes_))
+            if (counts == 0).any():
+                absent = self.classes_[counts == 0].tolist()
+                raise ValueError(
+                    f"prior='empirical' counts y, where class {absent} does not occur: pass rows of every class, or "
+                    "prior= with the class frequencies of the principal's data."
+                )
+            self.class_prior_ = counts / counts.sum()
+            return
+        size = len(self.classes_)
+        words = isinstance(self.prior, str) and self.prior == "uniform"
+        prior = np.full(size, 1 / size) if words else np.asarray(self.prior)
+        if prior.shape != (size,) or prior.dtype.kind not in "fiu" or (prior <= 0).any() or abs(prior.sum() - 1) > 1e-4:
+            raise ValueError(
+                f"prior is {self.prior!r}: expected 'empirical', 'uniform', or {size} positive class frequencies that "
+                f"sum to 1, in the order of the classes {self.classes_.tolist()}."
+            )
+        self.class_prior_ = prior.astype(np.float64)
+
+    def _principal_view(self, X: Any) -> Any:
+        if self.principal_columns is None:
+            return X
+        return take_columns(X, self.principal_columns, parameter="principal_columns")
+
+    def _principal_probas(self, X: Any, groups: Any) -> list[Proba]:
+        visible = self._principal_view(X)
+        return [
+            part.predict_proba(visible, sensitive_features=groups)
+            if takes_groups(part.predict_proba)
+            else part.predict_proba(visible)
+            for part in self.principals_
+        ]
+
+
+def subtract(
+    full: Proba, principals: list[Proba], prior: Proba, strength: float, on_violation: OnViolation = "raise"
+) -> Proba:
+    r"""``full \ principals[0] \ principals[1] ...``: one after the other is all at once, since each only multiplies."""
+    for principal in principals:
+        # scikit-learn's float32 models stay beside counts in float64
+        full = orthogonalize(
+            np.asarray(full, np.float64),
+            np.asarray(principal, np.float64),
+            prior,
+            strength=strength,
+            on_violation=on_violation,
+        )
+    return full
+
+
+def tags_like(estimator: Any, tags: Any, full: Any) -> Any:
+    """Scikit-learn's tags of a classifier that takes what its full classifier takes."""
+    inner = get_tags(full)
+    tags.input_tags.sparse = inner.input_tags.sparse
+    tags.input_tags.allow_nan = inner.input_tags.allow_nan
+    if inner.classifier_tags is not None:
+        tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
+    # a classifier that must ignore columns of X gives up the accuracy they carry
+    tags.classifier_tags.poor_score = bool(estimator.sensitive_columns or estimator.principal_columns)
+    return tags

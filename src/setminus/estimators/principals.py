@@ -1,0 +1,235 @@
+"""Where the principal classifier comes from when what must be ignored is an attribute."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
+
+from setminus.core.groups import group_name
+from setminus.estimators.fitting import fit_part
+from setminus.estimators.groups import Groups, check_every_class, group_frequencies
+
+__all__ = ["GroupPrincipal", "ProxyPrincipal"]
+
+Proba = NDArray[np.float64]
+
+
+class _AttributePrincipal(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """What both principals learn: the groups, and the class frequencies p(y | u) in each."""
+
+    smoothing: float
+
+    def _learn_groups(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Groups
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
+        if sensitive_features is None:
+            raise ValueError(
+                f"{type(self).__name__} needs the groups: pass sensitive_features= to fit, or set sensitive_columns= "
+                "on the classifier around it, which reads them from X."
+            )
+        if not self.smoothing >= 0:
+            raise ValueError(f"smoothing is {self.smoothing}: expected a number of rows >= 0.")
+        check_classification_targets(y)
+        self.classes_, y_codes = np.unique(np.asarray(y), return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"y has one class only, {self.classes_[0]!r}: expected two or more.")
+        weights = _check_sample_weight(sample_weight, y_codes, dtype=np.float64)
+        self.groups_ = groups
+        codes = groups.learn(sensitive_features, y_codes)
+        if X is not None and _num_samples(X) != len(codes):
+            raise ValueError(
+                f"X has {_num_samples(X)} rows, sensitive_features {len(codes)}: expected the same number."
+            )
+        check_every_class(codes, y_codes, groups.labels, self.classes_)
+        shape = len(groups.labels), len(self.classes_)
+        self.group_proba_ = group_frequencies(codes, y_codes, shape, weights, self.smoothing)
+        self.class_prior_ = np.bincount(y_codes, weights) / weights.sum()
+        return codes, y_codes, weights
+
+    def predict(self, X: Any, **groups: Any) -> NDArray[Any]:
+        """The most probable class by the attribute alone."""
+        labels: NDArray[Any] = self.classes_[np.argmax(self.predict_proba(X, **groups), axis=1)]
+        return labels
+
+
+class GroupPrincipal(_AttributePrincipal):
+    """The classifier that knows the group and nothing else: p(y | u) by counting.
+
+    ``p(y | u) = (n[u, y] + smoothing * p(y)) / (n[u] + smoothing)``
+
+    Several sensitive columns are crossed: each combination that occurs is a group. A number with more than 20
+    values is cut at quantiles.
+
+    Parameters
+    ----------
+    smoothing : float, default=1.0
+        Rows of the whole data that each group is given in addition; keeps small groups near p(y).
+    n_bins : int, default=5
+        Quantile bins of a continuous sensitive column.
+    unseen : {"raise", "prior"}, default="raise"
+        A group at predict time that was not there at fit time: an error that names it, or p(y).
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (C,)
+    groups_ : the groups; ``groups_.labels`` names them
+    group_proba_ : ndarray of shape (G, C)
+        p(y | u).
+    class_prior_ : ndarray of shape (C,)
+        p(y).
+
+    Examples
+    --------
+    >>> sex, y = ["f", "f", "m", "m", "m", "m"], [0, 1, 0, 1, 1, 1]
+    >>> principal = GroupPrincipal(smoothing=0).fit(None, y, sensitive_features=sex)
+    >>> principal.predict_proba(None, sensitive_features=["m", "f"])
+    array([[0.25, 0.75],
+           [0.5 , 0.5 ]])
+    """
+
+    def __init__(self, *, smoothing: float = 1.0, n_bins: int = 5, unseen: Literal["raise", "prior"] = "raise"):
+        self.smoothing = smoothing
+        self.n_bins = n_bins
+        self.unseen = unseen
+
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> GroupPrincipal:
+        """Count the classes in each group; X is not looked at."""
+        if self.unseen not in ("raise", "prior"):
+            raise ValueError(f"unseen is {self.unseen!r}: expected 'raise' or 'prior'.")
+        self._learn_groups(X, y, sensitive_features, sample_weight, Groups(self.n_bins))
+        return self
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Proba:
+        """p(y | u) of each row's group; X is not looked at."""
+        check_is_fitted(self)
+        if sensitive_features is None:
+            raise ValueError(
+                "GroupPrincipal needs the groups at predict time: pass sensitive_features=, or set sensitive_columns= "
+                "on the classifier around it, which reads them from X, or use ProxyPrincipal, which does without."
+            )
+        codes = self.groups_.codes(sensitive_features)
+        if X is not None and _num_samples(X) != len(codes):
+            raise ValueError(
+                f"X has {_num_samples(X)} rows, sensitive_features {len(codes)}: expected the same number."
+            )
+        if self.unseen == "raise" and (codes < 0).any():
+            known = ", ".join(repr(group_name(label)) for label in self.groups_.labels[:10])
+            raise ValueError(
+                f"unseen group {self.groups_.unseen(sensitive_features, codes)} in {int((codes < 0).sum())} rows: "
+                f"at fit time there were {known}. Fit on data with that group, or set unseen='prior'."
+            )
+        proba: Proba = np.where(codes[:, None] < 0, self.class_prior_, self.group_proba_[codes])
+        return proba
+
+
+class ProxyPrincipal(_AttributePrincipal):
+    """The classifier that knows the group only as far as X betrays it: no attribute is needed at predict time.
+
+    An attribute model learns p(u | x), and
+
+    - ``method="mixture"``: ``principal(x) = sum_u p(u | x) * p(y | u)``. A heuristic: it is p(y | u) averaged over
+      the groups that x may belong to, and equals p(y | z1) for no z1 unless y and x are independent given u. It is
+      close to `GroupPrincipal` where x tells the group well, and close to p(y), which takes nothing out, where it
+      does not. That makes it gentle, and it works well with a tuned strength.
+    - ``method="score"``: ``principal(x) = p(y | s(x))`` with ``s(x)`` the out-of-fold p(u | x): a principal
+      classifier in the paper's sense, with z1 = s(x). It takes out all that the score says of y, which is more than
+      the group says where x tells the group by way of what it says of y.
+
+    Parameters
+    ----------
+    attribute_model : classifier, default=HistGradientBoostingClassifier()
+        Predicts the group from X; `FrozenEstimator` takes a fitted one as it is.
+    method : {"mixture", "score"}, default="mixture"
+    smoothing : float, default=1.0
+        See `GroupPrincipal`.
+    n_bins : int, default=5
+        Quantile bins of a continuous sensitive column.
+    cv : int, default=5
+        Folds of the out-of-fold scores of ``method="score"``.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (C,)
+    attribute_model_ : the fitted p(u | x)
+    group_proba_ : ndarray of shape (G, C)
+        p(y | u).
+    class_prior_ : ndarray of shape (C,)
+    """
+
+    def __init__(
+        self,
+        attribute_model: Any = None,
+        *,
+        method: Literal["mixture", "score"] = "mixture",
+        smoothing: float = 1.0,
+        n_bins: int = 5,
+        cv: int = 5,
+    ):
+        self.attribute_model = attribute_model
+        self.method = method
+        self.smoothing = smoothing
+        self.n_bins = n_bins
+        self.cv = cv
+
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> ProxyPrincipal:
+        """Learn p(u | x) and what it says of y."""
+        if self.method not in ("mixture", "score"):
+            raise ValueError(f"method is {self.method!r}: expected 'mixture' or 'score'.")
+        codes, _, _ = self._learn_groups(X, y, sensitive_features, sample_weight, Groups(self.n_bins))
+        labels = self.groups_.labels
+        if len(labels) < 2:
+            raise ValueError(
+                f"sensitive_features holds one group only, {group_name(labels[0])!r}: expected two or more."
+            )
+        # tuples are no class labels
+        names = np.array([group_name(label) if isinstance(label, tuple) else label for label in labels])
+        model = HistGradientBoostingClassifier(random_state=0) if self.attribute_model is None else self.attribute_model
+        attribute = names[codes]
+        self.attribute_model_ = fit_part("attribute_model", model, X, attribute, sample_weight=sample_weight)
+        found = np.asarray(self.attribute_model_.classes_)
+        if set(found.tolist()) != set(names.tolist()):
+            raise ValueError(
+                f"attribute_model tells {found.tolist()} apart, sensitive_features holds {names.tolist()}: "
+                "fit it on the same groups."
+            )
+        self._order = [found.tolist().index(name) for name in names.tolist()]
+        if self.method == "score":
+            score = self._out_of_fold(model, X, attribute)
+            bins = KBinsDiscretizer(20, strategy="quantile", quantile_method="averaged_inverted_cdf")
+            head = make_pipeline(bins, LogisticRegression(max_iter=1000))
+            self.score_model_ = fit_part("score model", head, score, y, sample_weight=sample_weight)
+        return self
+
+    def predict_proba(self, X: Any) -> Proba:
+        """The principal probabilities of each row, from X alone."""
+        check_is_fitted(self)
+        attribute_proba = self.attribute_model_.predict_proba(X)[:, self._order]
+        if self.method == "mixture":
+            proba: Proba = attribute_proba @ self.group_proba_
+        else:
+            proba = self.score_model_.predict_proba(_score(attribute_proba))
+        return proba
+
+    def _out_of_fold(self, model: Any, X: Any, attribute: NDArray[Any]) -> Proba:
+        if isinstance(model, FrozenEstimator):
+            return _score(model.predict_proba(X)[:, self._order])
+        folds = StratifiedKFold(self.cv, shuffle=True, random_state=0)
+        proba = cross_val_predict(clone(model), X, attribute, cv=folds, method="predict_proba")
+        return _score(proba[:, self._order])
+
+
+def _score(attribute_proba: Proba) -> Proba:
+    """All but the last group's log-probability, bounded: a row of the simplex without its redundancy."""
+    score: Proba = np.log(np.clip(attribute_proba[:, :-1], 1e-6, 1 - 1e-6))
+    return score - np.log(np.clip(attribute_proba[:, -1:], 1e-6, 1 - 1e-6))

@@ -1,0 +1,152 @@
+"""The search behind a tuned classifier: decisions on out-of-fold probabilities, counted for many offsets at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import check_scoring
+
+from setminus.core.gap_tables import count_table
+from setminus.estimators.frontier import Frontier, Gap
+
+__all__ = ["Problem", "decide", "search"]
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+THRESHOLDS = 400
+"""Quantiles of the score to try as a threshold."""
+
+STEPS = np.array([-1.0, -0.5, -0.25, -0.1, 0.1, 0.25, 0.5, 1.0])
+"""Steps of one offset to try, in nats, for more than two classes."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What the search looks at: the truth of each row, and what counts.
+
+    `scoring` is None for accuracy, which is counted; any other scorer of scikit-learn is asked.
+    """
+
+    y_codes: Codes
+    group_codes: Codes
+    classes: NDArray[Any]
+    n_groups: int
+    weights: Floats
+    gap: Gap
+    tolerance: float
+    scoring: Any = None
+
+    def table(self, predictions: Codes) -> Floats:
+        """Weights by (group, label, prediction)."""
+        size = len(self.classes)
+        return count_table(self.group_codes, self.y_codes, predictions, (self.n_groups, size, size), self.weights)
+
+    def score(self, tables: Floats, predictions: Callable[[int], Codes], log_proba: Floats) -> Floats:
+        """The score of each table (P, groups, labels, predictions); predictions(i) are those behind table i."""
+        if self.scoring is None:
+            confusion = tables.sum(axis=-3)
+            accuracy: Floats = np.trace(confusion, axis1=-2, axis2=-1) / confusion.sum(axis=(-2, -1))
+            return accuracy
+        y = self.classes[self.y_codes]
+        rows = np.arange(len(y))[:, None]
+        scores = []
+        for i in range(len(tables)):
+            answer = _Answer(self.classes, self.classes[predictions(i)], np.exp(log_proba))
+            scores.append(check_scoring(answer, self.scoring)(answer, rows, y))
+        return np.array(scores, dtype=np.float64)
+
+
+class _Answer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Predictions that are already there, in the shape that a scorer asks."""
+
+    def __init__(self, classes: Any, predictions: Any, proba: Any):
+        self.classes, self.predictions, self.proba = classes, predictions, proba
+        self.classes_ = classes
+
+    def fit(self, X: Any, y: Any) -> _Answer:
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return self.predictions
+
+    def predict_proba(self, X: Any) -> Any:
+        return self.proba
+
+
+def decide(log_proba: Floats, offsets: Floats) -> Codes:
+    """The class of each row: ``argmax(log_proba + offsets)``, the later class where two are level."""
+    shifted = (log_proba + offsets)[:, ::-1]
+    last: Codes = shifted.shape[1] - 1 - np.argmax(shifted, axis=1)
+    return last
+
+
+def search(problem: Problem, strength: float, log_proba: Floats) -> Frontier:
+    """All decisions tried at one strength, with their score and gap.
+
+    Two classes: every threshold at a quantile of the score, counted in one pass. More: offsets climbed one class at
+    a time from 0, to the highest score within the tolerance.
+
+    Parameters
+    ----------
+    problem : Problem
+    strength : float
+    log_proba : ndarray of shape (n, C)
+        The out-of-fold log-probabilities of the orthogonal classifier of that strength.
+    """
+    binary = len(problem.classes) == 2
+    offsets, score, gap = (_thresholds if binary else _climb)(problem, log_proba)
+    return Frontier(np.full(len(score), float(strength)), offsets, score, gap)
+
+
+def _thresholds(problem: Problem, log_proba: Floats) -> tuple[Floats, Floats, Floats]:
+    odds = log_proba[:, 1] - log_proba[:, 0]
+    at = np.unique(np.quantile(odds, np.linspace(0, 1, THRESHOLDS), method="nearest"))
+    # between two rows, never on one: the same decisions whatever rounding does
+    cuts = np.unique(np.concatenate([[at[0] - 1], (at[:-1] + at[1:]) / 2, [at[-1] + 1], [0.0]]))
+    cuts = cuts[np.isfinite(cuts)]
+    above = np.searchsorted(cuts, odds, side="right")  # how many cuts a row lies above
+    shape = (len(cuts) + 1, problem.n_groups, 2)
+    cells = np.ravel_multi_index((above, problem.group_codes, problem.y_codes), shape)
+    counts = np.bincount(cells, problem.weights, minlength=int(np.prod(shape))).reshape(shape)
+    positive = counts[::-1].cumsum(axis=0)[::-1][1:]  # rows above cut i are those above more than i cuts
+    total = counts.sum(axis=0)
+    tables = np.stack([total - positive, positive], axis=-1)
+    offsets = np.column_stack([np.zeros(len(cuts)), -cuts])
+    score = problem.score(tables, lambda i: (odds >= cuts[i]).astype(np.intp), log_proba)
+    return offsets, score, problem.gap(tables)
+
+
+def _climb(problem: Problem, log_proba: Floats) -> tuple[Floats, Floats, Floats]:
+    def evaluate(offsets: Floats) -> tuple[float, float]:
+        predictions = decide(log_proba, offsets)
+        table = problem.table(predictions)[None]
+        score = problem.score(table, lambda _: predictions, log_proba)
+        return float(score[0]), float(problem.gap(table)[0])
+
+    def worth(point: tuple[float, float]) -> tuple[float, float]:
+        # first within the tolerance, then the score
+        score, gap = point
+        return (0.0, score) if gap <= problem.tolerance else (problem.tolerance - gap, score)
+
+    here = np.zeros(log_proba.shape[1])
+    tried = {tuple(here): evaluate(here)}
+    for _ in range(10):
+        start = worth(tried[tuple(here)])
+        for k in range(1, len(here)):
+            for step in STEPS:
+                offsets = here.copy()
+                offsets[k] = np.round(offsets[k] + step, 6)
+                tried.setdefault(tuple(offsets), (np.nan, np.nan))
+                if np.isnan(tried[tuple(offsets)][0]):
+                    tried[tuple(offsets)] = evaluate(offsets)
+            here = np.array(max(tried, key=lambda point: worth(tried[point])))
+        if worth(tried[tuple(here)]) <= start:
+            break
+    values = np.array(list(tried.values()))
+    return np.array(list(tried)), values[:, 0], values[:, 1]

@@ -1,0 +1,290 @@
+"""Strength and threshold under a fairness constraint, chosen without a held-out set."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
+
+from setminus.core.checks import OnViolation
+from setminus.estimators.frontier import Constraint, Frontier, gap_of
+from setminus.estimators.groups import Groups, check_every_class
+from setminus.estimators.orthogonal import OrthogonalClassifier
+from setminus.estimators.principal_mixin import Columns, PrincipalMixin, Proba, subtract, tags_like
+from setminus.estimators.search import Problem, decide, search
+
+__all__ = ["TunedOrthogonalClassifier"]
+
+STRENGTHS = tuple(np.round(np.linspace(0, 2, 41), 6).tolist())
+
+
+class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """An `OrthogonalClassifier` with strength and threshold chosen to keep a gap within a tolerance.
+
+    Full and principal classifiers predict each row out of fold; every strength and threshold is tried on those
+    predictions, and the one of the highest score with ``gap <= tolerance`` is taken. Then both are fitted on all
+    rows. Deterministic: the same input gives the same model, and a row's prediction is a function of the row.
+
+    Parameters
+    ----------
+    full, principal, prior, calibration, sensitive_columns, principal_columns, on_violation
+        See `OrthogonalClassifier`.
+    constraint : {"equalized_odds", "demographic_parity", "equal_opportunity"}, default="equalized_odds"
+        The gap between the groups to bound.
+    agg : {"max", "sum"}, default="max"
+        Equalized odds over the labels: Fairlearn takes the largest gap, the paper the sum.
+    tolerance : float, default=0.05
+        The gap to keep, out of fold.
+    scoring : str or callable, default="accuracy"
+        What to maximise: any scorer of scikit-learn. Accuracy is counted, all others are asked point by point.
+    strengths : sequence of float, optional
+        Strengths to try; 0 to 2 in steps of 0.05 by default.
+    cv : int or splitter, default=5
+        Folds, stratified by group and label where it is a number.
+    n_jobs : int, optional
+        Folds fitted at once, through joblib.
+    random_state : int, default=0
+        Of the folds.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (C,)
+    model_ : OrthogonalClassifier
+        Fitted on all rows, with `strength_`.
+    strength_ : float
+    threshold_ : float
+        Two classes: the probability of the second one from which it is predicted.
+    offsets_ : ndarray of shape (C,)
+        What is added to the log-probabilities before the largest is taken.
+    frontier_ : Frontier
+        All that was tried; ``frontier_.plot()`` draws it, and `at` takes another point of it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 4000)
+    >>> sex = np.where(rng.random(4000) < 0.2 + 0.6 * y, "m", "f")
+    >>> X = np.column_stack([y + rng.normal(size=4000), sex == "m"])
+    >>> model = TunedOrthogonalClassifier(LogisticRegression(), tolerance=0.05).fit(X, y, sensitive_features=sex)
+    >>> bool(model.frontier_.gap[model.frontier_.chosen] <= 0.05)
+    True
+    >>> freer = model.at(tolerance=0.2)
+    >>> freer.score(X, y, sensitive_features=sex) >= model.score(X, y, sensitive_features=sex)
+    True
+    """
+
+    def __init__(
+        self,
+        full: Any,
+        principal: Any = None,
+        *,
+        constraint: Constraint = "equalized_odds",
+        agg: Literal["max", "sum"] = "max",
+        tolerance: float = 0.05,
+        scoring: Any = "accuracy",
+        strengths: ArrayLike | None = None,
+        cv: Any = 5,
+        prior: ArrayLike | str = "empirical",
+        calibration: Literal["sigmoid", "isotonic", "temperature"] | None = None,
+        sensitive_columns: Columns | None = None,
+        principal_columns: Columns | None = None,
+        on_violation: OnViolation = "raise",
+        n_jobs: int | None = None,
+        random_state: int = 0,
+    ):
+        self.full = full
+        self.principal = principal
+        self.constraint = constraint
+        self.agg = agg
+        self.tolerance = tolerance
+        self.scoring = scoring
+        self.strengths = strengths
+        self.cv = cv
+        self.prior = prior
+        self.calibration = calibration
+        self.sensitive_columns = sensitive_columns
+        self.principal_columns = principal_columns
+        self.on_violation = on_violation
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(
+        self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> TunedOrthogonalClassifier:
+        """Search on out-of-fold predictions, then fit on all rows.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, d)
+        y : array of shape (n,)
+        sensitive_features : array or frame of shape (n,) or (n, k), optional
+            The groups; needed unless `sensitive_columns` names them.
+        sample_weight : array of shape (n,), optional
+            Reaches the fits and the search.
+        """
+        gap = gap_of(self.constraint, self.agg)
+        if not self.tolerance >= 0:
+            raise ValueError(f"tolerance is {self.tolerance}: expected a gap >= 0, such as 0.05.")
+        strengths = np.atleast_1d(np.asarray(STRENGTHS if self.strengths is None else self.strengths, dtype=np.float64))
+        if strengths.ndim != 1 or not ((strengths >= 0) & np.isfinite(strengths)).all():
+            raise ValueError(f"strengths is {self.strengths!r}: expected finite numbers >= 0.")
+        y, groups, sample_weight = self._check_fit(X, y, sensitive_features, sample_weight)
+        if groups is None:
+            raise ValueError(
+                f"the constraint {self.constraint!r} compares groups: pass sensitive_features= to fit, or set "
+                "sensitive_columns=, which reads them from X."
+            )
+        y_codes = np.searchsorted(self.classes_, y).astype(np.intp)
+        known = Groups()
+        codes = known.learn(groups, y_codes)
+        check_every_class(codes, y_codes, known.labels, self.classes_, least=2)
+
+        self.model_ = OrthogonalClassifier(
+            self.full,
+            self.principal,
+            prior=self.prior,
+            calibration=self.calibration,
+            sensitive_columns=self.sensitive_columns,
+            principal_columns=self.principal_columns,
+            on_violation=self.on_violation,
+        )
+        folds = self._folds(X, y, codes, y_codes)
+        keyword = None if self.sensitive_columns is not None else groups
+        parts = Parallel(n_jobs=self.n_jobs)(
+            delayed(_fold_parts)(self.model_, X, y, keyword, sample_weight, train, test) for train, test in folds
+        )
+        rows = np.concatenate([test for _, test in folds])
+        problem = Problem(
+            y_codes[rows],
+            codes[rows],
+            self.classes_,
+            len(known.labels),
+            np.ones(len(rows)) if sample_weight is None else sample_weight[rows],
+            gap,
+            self.tolerance,
+            None if self.scoring == "accuracy" else self.scoring,
+        )
+        self.frontier_ = self._search(problem, parts, strengths)
+        self.model_.fit(X, y, sensitive_features=keyword, sample_weight=sample_weight)
+        self.classes_ = self.model_.classes_
+        return self._take(self.frontier_.best(self.tolerance), self.tolerance)
+
+    def at(self, *, tolerance: float | None = None, index: int | None = None) -> TunedOrthogonalClassifier:
+        """The same fitted model at another point of the frontier; nothing is fitted again.
+
+        Parameters
+        ----------
+        tolerance : float, optional
+            The best point with this gap.
+        index : int, optional
+            That point of ``frontier_``.
+
+        Returns
+        -------
+        TunedOrthogonalClassifier
+            A copy that shares the fitted parts; this one stays as it is.
+        """
+        check_is_fitted(self)
+        if index is None and tolerance is not None:
+            index = self.frontier_.best(tolerance)
+        elif index is None or tolerance is not None:
+            raise ValueError("at() takes either tolerance= or index=.")
+        other = copy.copy(self)
+        other.model_ = copy.copy(self.model_)
+        return other._take(index, tolerance)
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Proba:
+        """The orthogonal probabilities at the chosen strength; `predict` applies the threshold to them."""
+        check_is_fitted(self)
+        return self.model_.predict_proba(X, sensitive_features=sensitive_features)
+
+    def predict_log_proba(self, X: Any, *, sensitive_features: Any = None) -> Proba:
+        """The log of `predict_proba`."""
+        check_is_fitted(self)
+        return self.model_.predict_log_proba(X, sensitive_features=sensitive_features)
+
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
+        """The class at the chosen strength and threshold."""
+        log_proba = self.predict_log_proba(X, sensitive_features=sensitive_features)
+        labels: NDArray[Any] = self.classes_[decide(log_proba, self.offsets_)]
+        return labels
+
+    def score(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> float:
+        """Accuracy."""
+        predicted = self.predict(X, sensitive_features=sensitive_features)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
+    def _folds(self, X: Any, y: Any, codes: Any, y_codes: Any) -> list[tuple[Any, Any]]:
+        if not isinstance(self.cv, int):
+            return list(check_cv(self.cv, y, classifier=True).split(X, y))
+        if not 2 <= self.cv <= len(y):
+            raise ValueError(f"cv is {self.cv} with {len(y)} rows: expected at least 2 folds, and a row for each.")
+        # dealt out stratum by stratum, so that every fold has rows of every group and label that can be spread
+        shuffled = np.random.default_rng(self.random_state).permutation(len(y))
+        dealt = shuffled[np.lexsort((codes[shuffled], y_codes[shuffled]))]
+        fold = np.empty(len(y), dtype=np.intp)
+        fold[dealt] = np.arange(len(y)) % self.cv
+        return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(self.cv)]
+
+    def _search(self, problem: Problem, parts: Any, strengths: NDArray[np.float64]) -> Frontier:
+        def one(strength: float) -> Frontier:
+            proba = np.concatenate(
+                [subtract(full, principals, prior, strength, self.on_violation) for full, principals, prior in parts]
+            )
+            return search(problem, strength, np.log(np.maximum(proba, np.finfo(np.float64).tiny)))
+
+        found = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(one)(strength) for strength in strengths)
+        agg = f" ({self.agg})" if self.constraint == "equalized_odds" else ""
+        return Frontier(
+            np.concatenate([part.strength for part in found]),
+            np.concatenate([part.offsets for part in found]),
+            np.concatenate([part.score for part in found]),
+            np.concatenate([part.gap for part in found]),
+            score_name=self.scoring if isinstance(self.scoring, str) else "score",
+            gap_name=self.constraint + agg,
+        )
+
+    def _take(self, index: int, tolerance: float | None) -> TunedOrthogonalClassifier:
+        self.frontier_ = self.frontier_.at(index)
+        point = self.frontier_.chosen
+        self.strength_ = self.model_.strength = float(self.frontier_.strength[point])
+        self.offsets_ = self.frontier_.offsets[point]
+        if len(self.classes_) == 2:
+            self.threshold_ = float(self.frontier_.threshold[point])
+        if tolerance is not None and self.frontier_.gap[point] > tolerance:
+            warnings.warn(
+                f"no strength and threshold keeps the {self.constraint} gap within {tolerance:g} out of fold; the "
+                f"smallest, {self.frontier_.gap[point]:.3g}, is taken. Allow more, or try another principal.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        return tags_like(self, super().__sklearn_tags__(), self.full)
+
+
+def _fold_parts(
+    model: Any, X: Any, y: Any, groups: Any, sample_weight: Any, train: Any, test: Any
+) -> tuple[Proba, list[Proba], Proba]:
+    """Full and principal probabilities of the rows `test`, by models that have seen `train` only, and their prior."""
+    take = _safe_indexing
+    fitted = clone(model).fit(
+        take(X, train),
+        y[train],
+        sensitive_features=None if groups is None else take(groups, train),
+        sample_weight=None if sample_weight is None else sample_weight[train],
+    )
+    full, principals = fitted._parts(take(X, test), None if groups is None else take(groups, test))
+    return full, principals, fitted.class_prior_

@@ -1,0 +1,149 @@
+"""A run's record is one line of JSON; a file of them is what tables, figures and pages are made from."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import platform
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, BinaryIO
+
+__all__ = ["append_record", "read_records", "versions"]
+
+logger = logging.getLogger(__name__)
+
+Record = dict[str, Any]
+
+REQUIRED = ("name", "config", "seed", "versions", "metrics", "seconds")
+
+
+def append_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> None:
+    """Write a record as one more line of a file, which is made where it does not exist.
+
+    The line goes out in one write, its line break last: a run that is killed leaves a whole line or one without
+    a line break, which `read_records` ignores and the next `append_record` removes.
+
+    Parameters
+    ----------
+    path : path
+    record : mapping
+        With at least the keys name, config, seed, versions, metrics and seconds; numpy values become plain ones.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> record = dict(name="toy", config={}, seed=0, versions=versions(), metrics={"accuracy": 0.9}, seconds=0.1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     append_record(Path(folder, "records.jsonl"), record)
+    ...     [read["metrics"] for read in read_records(Path(folder, "records.jsonl"))]
+    [{'accuracy': 0.9}]
+    """
+    missing = [key for key in REQUIRED if key not in record]
+    if missing:
+        raise ValueError(
+            f"the record has no {', '.join(missing)}; it holds {', '.join(record) or 'nothing'}: add the rest."
+        )
+    try:
+        line = json.dumps(record, allow_nan=False, default=_plain) + "\n"
+    except ValueError as error:
+        raise ValueError(f"the record {record['name']!r} holds a NaN or an infinity: write None instead.") from error
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    # appending and unbuffered: two runs that finish together each get a line of their own
+    with Path(path).open("a+b", buffering=0) as file:
+        _mend_end(file)
+        file.write(line.encode())
+        os.fsync(file.fileno())
+
+
+def read_records(path: str | os.PathLike[str]) -> list[Record]:
+    """Read every record of a file, oldest first.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    list of dict
+
+    Raises
+    ------
+    ValueError
+        If a whole line is no record; only a last line without a line break, which a killed run leaves behind, is
+        ignored (and logged).
+    """
+    # not splitlines(): json leaves unicode line separators inside a string as they are
+    lines = Path(path).read_text(encoding="utf-8").split("\n")
+    records = []
+    for number, line in enumerate(lines, start=1):
+        record = _parse(line)
+        if record is not None:
+            records.append(record)
+        elif number == len(lines):
+            if line:
+                logger.warning("%s: ignoring line %d, which a killed run left unfinished", path, number)
+        else:
+            raise ValueError(
+                f"{path}, line {number} is no record: {line[:60]!r}. Remove the line, or restore the file."
+            )
+    return records
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """What a record should say of the software behind it.
+
+    Parameters
+    ----------
+    *packages : str
+        More distributions to name than those that every run uses.
+
+    Returns
+    -------
+    dict of str to str
+
+    Examples
+    --------
+    >>> {"python", "setminus", "scikit-learn"} <= {*versions()}
+    True
+    """
+    found = {"python": platform.python_version()}
+    for package in ("setminus", "numpy", "scipy", "scikit-learn", *packages):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return {**found, "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"}
+
+
+def _parse(line: str) -> Record | None:
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError:
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _mend_end(file: BinaryIO) -> None:
+    """Make the file end with a line break: after a last line that is whole, instead of one that is not."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(size - 1, 0))
+    if file.read(1) in (b"", b"\n"):
+        return
+    file.seek(0)
+    content = file.read()
+    end_of_whole_lines = content.rfind(b"\n") + 1
+    if _parse(content[end_of_whole_lines:].decode(errors="replace")) is None:
+        file.truncate(end_of_whole_lines)
+    else:
+        file.write(b"\n")
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    raise TypeError(f"{type(value).__name__} {value!r} cannot be written as JSON: turn it into numbers or text.")

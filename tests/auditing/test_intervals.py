@@ -1,0 +1,101 @@
+"""Intervals cover the truth as often as they say, and the obvious alternative does not."""
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from setminus.auditing.intervals import Interval, bootstrap_tables, gap_interval, rate_interval
+from setminus.core.gap_tables import count_table, equalized_odds_from_rates, equalized_odds_from_table
+
+
+def draw_rows(shares, n, rng):
+    """Rows whose cells (group, label, prediction) have the given probabilities."""
+    return np.unravel_index(rng.choice(shares.size, size=n, p=shares.ravel()), shares.shape)
+
+
+def model(n_groups, gap):
+    """Rates of .1 everywhere, and `gap` more for the last group's second label."""
+    rate = np.full((n_groups, 2), 0.1)
+    rate[-1, 1] += gap
+    return np.stack([1 - rate, rate], axis=-1) / (2 * n_groups)
+
+
+@pytest.mark.parametrize("n_groups", [2, 4])
+@pytest.mark.parametrize("gap", [0.0, 0.3])
+def test_gap_intervals_cover_the_true_gap(n_groups, gap):
+    shares, n, repeats = model(n_groups, gap), 600, 150
+    rng = np.random.default_rng(0)
+    covered = by_percentiles = 0
+    for repeat in range(repeats):
+        rows = draw_rows(shares, n, rng)
+        table = count_table(*rows, shares.shape)
+        centre, draws = bootstrap_tables(*rows, shares.shape, n_bootstrap=300, random_state=repeat)
+        interval = gap_interval(equalized_odds_from_rates, table, centre, draws)
+        covered += interval.low <= gap <= interval.high
+        low, high = np.quantile(equalized_odds_from_table(draws), [0.025, 0.975])
+        by_percentiles += low <= gap <= high
+    assert covered / repeats > 0.9
+    if gap == 0:
+        assert by_percentiles / repeats < 0.1
+
+
+def test_interval_shrinks_with_rows_and_grows_with_confidence():
+    shares, rng = model(2, 0.3), np.random.default_rng(0)
+    width = {}
+    for n, confidence in [(500, 0.95), (50_000, 0.95), (500, 0.5)]:
+        rows = draw_rows(shares, n, rng)
+        tables = bootstrap_tables(*rows, shares.shape)
+        interval = gap_interval(
+            equalized_odds_from_rates, count_table(*rows, shares.shape), *tables, confidence=confidence
+        )
+        width[n, confidence] = interval.high - interval.low
+    assert width[50_000, 0.95] == pytest.approx(width[500, 0.95] / 10, rel=0.3)
+    assert width[500, 0.5] < width[500, 0.95]
+
+
+def test_a_cell_where_all_rows_agree_still_has_an_interval():
+    table = np.array([[[50.0, 50.0], [3.0, 0.0]], [[50.0, 50.0], [0.0, 5.0]]])
+    rows = np.repeat(np.array(np.unravel_index(np.arange(8), table.shape)), table.ravel().astype(int), axis=1)
+    interval = gap_interval(equalized_odds_from_rates, table, *bootstrap_tables(*rows, table.shape))
+    assert interval.value == 1 and interval.high == 1 and interval.low < 0.7
+
+
+def test_equal_weights_change_nothing_but_the_draws():
+    shares, rng = model(3, 0.2), np.random.default_rng(0)
+    rows = draw_rows(shares, 2000, rng)
+    table = count_table(*rows, shares.shape)
+    plain = gap_interval(equalized_odds_from_rates, table, *bootstrap_tables(*rows, shares.shape))
+    centre, draws = bootstrap_tables(*rows, shares.shape, weights=np.full(2000, 2.0))
+    weighted = gap_interval(equalized_odds_from_rates, 2 * table, centre, draws)
+    np.testing.assert_allclose(centre, 2 * bootstrap_tables(*rows, shares.shape)[0])
+    assert weighted.value == plain.value
+    assert weighted.low == pytest.approx(plain.low, abs=0.02)
+    assert weighted.high == pytest.approx(plain.high, abs=0.02)
+
+
+def test_uneven_weights_widen_the_interval():
+    shares, rng = model(2, 0.2), np.random.default_rng(0)
+    rows = draw_rows(shares, 2000, rng)
+    widths = []
+    for weights in (np.ones(2000), rng.exponential(size=2000) ** 2):
+        table = count_table(*rows, shares.shape, weights)
+        interval = gap_interval(
+            equalized_odds_from_rates, table, *bootstrap_tables(*rows, shares.shape, weights=weights)
+        )
+        widths.append(interval.high - interval.low)
+    assert widths[1] > 1.5 * widths[0]
+
+
+@pytest.mark.parametrize(("hits", "n"), [(0, 7), (3, 7), (40, 50), (50, 50)])
+def test_rate_interval_is_wilsons(hits, n):
+    reference = binomtest(hits, n).proportion_ci(0.9, method="wilson")
+    interval = rate_interval(hits / n, n, 0.9)
+    assert (interval.low, interval.high) == pytest.approx((reference.low, reference.high), abs=1e-12)
+    assert interval.low <= interval.value <= interval.high
+
+
+def test_undefined_rates_say_so():
+    assert str(rate_interval(float("nan"), 0)) == "undefined"
+    empty = np.zeros((2, 2, 2))
+    assert np.isnan(gap_interval(equalized_odds_from_rates, empty, empty, empty[None]).value)
+    assert str(Interval(0.25, 0.2, 0.3)) == "0.250 [0.200, 0.300]"

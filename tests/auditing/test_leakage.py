@@ -1,0 +1,122 @@
+"""The leakage test is exact where nothing leaks, sees what leaks, and its bits are the information."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, xlogy
+from scipy.stats import binomtest
+
+from setminus.auditing.leakage import leakage, score_cells
+
+
+def test_orthogonal_tells_nothing_where_full_tells(exact):
+    rows = exact(5000, 0)
+    orthogonal = leakage(rows.y, rows.orthogonal, sensitive_features=rows.group)
+    full = leakage(rows.y, rows.full, sensitive_features=rows.group)
+    assert orthogonal.bits < 0.02 < full.bits
+    assert full.p_value < 0.01 < orthogonal.p_value
+    assert abs(orthogonal.auc - 0.5) < 0.03 < full.auc - 0.5
+
+
+@pytest.mark.parametrize("n", [80, 500])
+def test_type_one_error_is_alpha(exact, n):
+    p_values = []
+    for seed in range(400):
+        rows = exact(n, seed)
+        result = leakage(
+            rows.y, rows.orthogonal, sensitive_features=rows.group, n_permutations=99, random_state=seed
+        )
+        p_values.append(result.p_value)
+    for alpha in (0.05, 0.2, 0.5):
+        rejected = int((np.array(p_values) <= alpha).sum())
+        assert binomtest(rejected, 400, alpha).pvalue > 0.001
+
+
+def test_type_one_error_with_more_classes_and_groups():
+    p_values = []
+    for seed in range(150):
+        rng = np.random.default_rng([seed, 3])
+        y = rng.integers(3, size=300)
+        group = (y + rng.integers(3, size=300) * rng.integers(2, size=300)) % 3
+        proba = rng.dirichlet(np.ones(3), size=300) + np.eye(3)[y]
+        result = leakage(y, proba / 2, sensitive_features=group, n_permutations=49, random_state=seed)
+        p_values.append(result.p_value)
+    assert binomtest(int((np.array(p_values) <= 0.1).sum()), 150, 0.1).pvalue > 0.001
+
+
+def test_power(exact):
+    """A full score is told from an orthogonal one with 300 rows, nearly always."""
+    found = sum(
+        leakage(rows.y, rows.full, sensitive_features=rows.group, n_permutations=99).p_value <= 0.05
+        for rows in (exact(300, seed) for seed in range(40))
+    )
+    assert found >= 38
+
+
+def test_bits_are_the_conditional_information():
+    """A score with four values: I(score; z1 | y) by hand from its table."""
+    rng = np.random.default_rng(0)
+    score_given = np.array([[[0.4, 0.3, 0.2, 0.1], [0.1, 0.2, 0.3, 0.4]], [[0.25] * 4, [0.1, 0.4, 0.4, 0.1]]])
+    y, z1 = rng.integers(2, size=(2, 40_000))
+    level = (rng.uniform(size=(40_000, 1)) > score_given[y, z1].cumsum(axis=1)).sum(axis=1)
+    joint = score_given / 4
+    given_y = joint.sum(axis=1, keepdims=True) * joint.sum(axis=2, keepdims=True)
+    information = xlogy(joint, joint * 0.5 / given_y).sum() / np.log(2)
+    result = leakage(y, level / 3, sensitive_features=z1)
+    assert result.n_cells == 4
+    assert result.bits == pytest.approx(information, abs=0.005)
+    assert result.share == pytest.approx(information, abs=0.005)
+
+
+def test_dependence_without_a_shift_is_seen():
+    """z1 changes the spread of the score, not its mean: no rank test on the score would see it."""
+    rng = np.random.default_rng(0)
+    y, z1 = rng.integers(2, size=(2, 4000))
+    result = leakage(y, expit(y - 0.5 + rng.normal(size=4000) * (1 + 2 * z1)), sensitive_features=z1)
+    assert result.p_value < 0.01 and result.bits > 0.02 and result.auc > 0.55
+
+
+def test_what_y_explains_is_no_leakage():
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=3000)
+    z1 = np.where(rng.uniform(size=3000) < 0.9, y, 1 - y)
+    assert leakage(y, 0.2 + 0.6 * y, sensitive_features=z1).p_value > 0.05
+    assert leakage(y, 0.2 + 0.6 * z1, sensitive_features=z1).share > 0.9
+
+
+def test_constant_score_and_lone_groups():
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=200)
+    constant = leakage(y, np.full(200, 0.3), sensitive_features=rng.integers(2, size=200))
+    assert constant.bits == pytest.approx(0, abs=0.01) and constant.p_value == 1
+    lone = leakage(y, rng.uniform(size=200), sensitive_features=["a"] * 199 + ["b"])
+    assert np.isfinite([lone.bits, lone.auc, lone.share]).all()
+
+
+def test_same_seed_same_answer_other_seed_other_folds(exact):
+    rows = exact(500, 0)
+    first, again, other = (
+        leakage(rows.y, rows.full, sensitive_features=rows.group, random_state=seed) for seed in (1, 1, 2)
+    )
+    assert first == again != other
+
+
+def test_cells_keep_equal_scores_together():
+    rng = np.random.default_rng(0)
+    score = rng.choice([0.0, 0.1, 0.1001, 0.5, 0.9], p=[0.7, 0.1, 0.1, 0.05, 0.05], size=500)
+    for n_cells in (2, 3, 10):
+        cells = score_cells(np.column_stack([1 - score, score]), n_cells)
+        assert {len(np.unique(cells[score == value])) for value in np.unique(score)} == {1}
+        assert np.array_equal(np.unique(cells), np.arange(cells.max() + 1))
+        assert cells.max() + 1 <= n_cells
+    proba = rng.dirichlet(np.ones(4), size=300)
+    np.testing.assert_array_equal(score_cells(proba), score_cells(proba))
+
+
+def test_refusals(exact):
+    rows = exact(50, 0)
+    with pytest.raises(ValueError, match="n_permutations is 0"):
+        leakage(rows.y, rows.full, sensitive_features=rows.group, n_permutations=0)
+    with pytest.raises(ValueError, match="n_folds 1"):
+        leakage(rows.y, rows.full, sensitive_features=rows.group, n_folds=1)
+    with pytest.raises(ValueError, match="n_cells is 1"):
+        leakage(rows.y, rows.full, sensitive_features=rows.group, n_cells=1)
