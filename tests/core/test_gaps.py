@@ -38,8 +38,7 @@ def brute_force(y, prediction, group, weight):
             total = sum(weight[i] for i in rows)
             shares[g] = [sum(weight[i] for i in rows if prediction[i] == c) / total for c in classes]
         gaps[label] = max(
-            sum(abs(p - q) for p, q in zip(shares[g], shares[h], strict=True)) / 2
-            for g, h in combinations(shares, 2)
+            sum(abs(p - q) for p, q in zip(shares[g], shares[h], strict=True)) / 2 for g, h in combinations(shares, 2)
         )
     return gaps
 
@@ -71,9 +70,7 @@ def test_equal_to_the_definition(seed, n_groups, n_classes):
     by_label = brute_force(y, prediction, group, weight)
     options = {"sensitive_features": group, "sample_weight": weight}
     assert equalized_odds_gap(y, prediction, **options) == pytest.approx(max(by_label.values()), abs=1e-12)
-    assert equalized_odds_gap(y, prediction, agg="sum", **options) == pytest.approx(
-        sum(by_label.values()), abs=1e-12
-    )
+    assert equalized_odds_gap(y, prediction, agg="sum", **options) == pytest.approx(sum(by_label.values()), abs=1e-12)
     unconditional = brute_force(np.zeros_like(y), prediction, group, weight)[0]
     assert demographic_parity_gap(None, prediction, **options) == pytest.approx(unconditional, abs=1e-12)
     recalls = [equal_opportunity_gap(y, prediction, pos_label=c, **options) for c in range(n_classes)]

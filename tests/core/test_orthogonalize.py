@@ -45,9 +45,7 @@ def test_forgetting_the_prior_changes_the_answer():
 def test_one_prior_row_is_shared_by_all_rows():
     rng = np.random.default_rng(0)
     full, principal, prior = distributions(rng, 5, 3), distributions(rng, 5, 3), distributions(rng, 3)
-    np.testing.assert_array_equal(
-        orthogonalize(full, principal, prior[None]), orthogonalize(full, principal, prior)
-    )
+    np.testing.assert_array_equal(orthogonalize(full, principal, prior[None]), orthogonalize(full, principal, prior))
 
 
 @pytest.mark.parametrize("tiny", [1e-160, 1e-300, 5e-324])
@@ -157,7 +155,5 @@ def test_dtype_stays(dtype):
     rng = np.random.default_rng(0)
     full, principal = (distributions(rng, 20, 3).astype(dtype) for _ in range(2))
     assert orthogonalize(full, principal, [0.2, 0.3, 0.5]).dtype == dtype
-    logs = orthogonalize_log(
-        log_softmax(full, -1).astype(dtype), log_softmax(principal, -1).astype(dtype), "uniform"
-    )
+    logs = orthogonalize_log(log_softmax(full, -1).astype(dtype), log_softmax(principal, -1).astype(dtype), "uniform")
     assert logs.dtype == dtype

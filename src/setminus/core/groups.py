@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["as_columns", "encode_groups", "group_name"]
+__all__ = ["as_columns", "distinct", "encode_groups", "group_name"]
 
 
 def as_columns(sensitive_features: ArrayLike) -> list[NDArray[Any]]:
@@ -66,7 +66,7 @@ def encode_groups(sensitive_features: ArrayLike) -> tuple[NDArray[np.intp], list
     ([1, 0, 0], ['f', 'm'])
     """
     columns = as_columns(sensitive_features)
-    encoded = [_unique(column) for column in columns]
+    encoded = [distinct(column) for column in columns]
     if len(encoded) == 1:
         labels, codes = encoded[0]
         return codes.astype(np.intp), labels.tolist()
@@ -90,7 +90,15 @@ def group_name(label: object) -> str:
     return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
-def _unique(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def distinct(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The sorted values of a column, and the code of each row; values that cannot be ordered raise.
+
+    Examples
+    --------
+    >>> values, codes = distinct(np.array(["m", "f"]))
+    >>> values.tolist(), codes.tolist()
+    (['f', 'm'], [1, 0])
+    """
     try:
         labels, codes = np.unique(column, return_inverse=True)
     except TypeError:

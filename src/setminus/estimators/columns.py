@@ -7,12 +7,26 @@ from collections.abc import Sequence
 from typing import Any
 
 import narwhals as nw
-import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_array
 
 from setminus.core.groups import as_columns
 
-__all__ = ["column_arrays", "take_columns"]
+__all__ = ["as_rows", "column_arrays", "take_columns"]
+
+
+def as_rows(X: Any) -> Any:
+    """X as it came where it is a frame; otherwise a 2-D array or sparse matrix whose columns can be taken.
+
+    Examples
+    --------
+    >>> as_rows([[1, 2]])
+    array([[1, 2]])
+    """
+    if isinstance(nw.from_native(X, pass_through=True, eager_only=True), nw.DataFrame):
+        return X
+    # what values X may hold is the full classifier's business
+    return check_array(X, accept_sparse=["csr", "csc"], dtype=None, ensure_all_finite=False)
 
 
 def take_columns(X: Any, columns: Sequence[str | int], *, parameter: str) -> Any:
@@ -36,12 +50,10 @@ def take_columns(X: Any, columns: Sequence[str | int], *, parameter: str) -> Any
         raise ValueError(f"{parameter} is {columns!r}: expected a list of column names or positions, such as ['sex'].")
     frame = nw.from_native(X, pass_through=True, eager_only=True)
     names = list(frame.columns) if isinstance(frame, nw.DataFrame) else None
-    if not hasattr(X, "shape"):
-        X = np.asarray(X)
     width = len(names) if names is not None else X.shape[1]
     positions = [_position(column, names, width, parameter) for column in columns]
     if names is not None:
-        return frame.select([names[i] for i in positions]).to_native()
+        return frame[:, positions].to_native()
     return X[:, positions]
 
 
@@ -57,7 +69,8 @@ def column_arrays(sensitive_features: Any) -> list[NDArray[Any]]:
     if isinstance(native, nw.DataFrame):
         if len(native.columns) == 0:
             raise ValueError("sensitive_features is a frame with no columns: expected at least one.")
-        return [as_columns(native[name].to_numpy())[0] for name in native.columns]
+        # by position: a column may be called 0, which would be a row
+        return [as_columns(native[:, i].to_numpy())[0] for i in range(len(native.columns))]
     if isinstance(native, nw.Series):
         return as_columns(native.to_numpy())
     return as_columns(sensitive_features)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setminus.core.groups import group_name
+from setminus.core.groups import distinct, group_name
 from setminus.estimators.columns import column_arrays
 
 __all__ = ["Groups", "check_every_class", "group_frequencies"]
@@ -19,8 +19,9 @@ Codes = NDArray[np.intp]
 class Groups:
     """Which groups there are, and which row is in which.
 
-    A column with few values has one group for each of them; a number with more than `max_values` values is cut at
-    quantiles. Several columns are crossed. A cut that leaves a class without rows is taken back.
+    A column with few values has one group for each of them; numbers that are not whole, or have more than
+    `max_values` values or more than one for every ten rows, are cut at quantiles. Several columns are crossed. A
+    cut that leaves a bin with fewer than `least` rows of a class is taken back.
 
     Parameters
     ----------
@@ -28,6 +29,8 @@ class Groups:
         Quantile bins of a continuous column.
     max_values : int, default=20
         A numeric column with more distinct values than this is continuous.
+    least : int, default=1
+        Rows of each class that a bin must have.
 
     Attributes
     ----------
@@ -35,13 +38,14 @@ class Groups:
         The label of each group; a tuple where columns are crossed.
     """
 
-    def __init__(self, n_bins: int = 5, max_values: int = 20):
+    def __init__(self, n_bins: int = 5, max_values: int = 20, least: int = 1):
         self.n_bins = n_bins
         self.max_values = max_values
+        self.least = least
 
     def learn(self, sensitive_features: Any, y_codes: Codes) -> Codes:
         """Learn the groups and return each row's code."""
-        columns = column_arrays(sensitive_features)
+        columns = _columns(sensitive_features)
         if len(columns[0]) != len(y_codes):
             raise ValueError(
                 f"sensitive_features has {len(columns[0])} rows, y has {len(y_codes)}: expected one group for each row."
@@ -49,12 +53,9 @@ class Groups:
         self.edges: list[Any] = []
         self.values: list[list[Any]] = []
         for column in columns:
-            numeric = column.dtype.kind in "fiu"
-            distinct = np.unique(column).tolist()
-            continuous = numeric and len(distinct) > self.max_values
-            edges = _cut(column, y_codes, self.n_bins) if continuous else None
+            edges = _cut(column, y_codes, self.n_bins, self.least) if self._continuous(column) else None
             self.edges.append(edges)
-            self.values.append(distinct if edges is None else _bin_names(edges))
+            self.values.append(distinct(column)[0].tolist() if edges is None else _bin_names(edges))
         crossed = self._crossed(columns)
         self.present: list[int] = np.unique(crossed).tolist()
         sizes = [len(values) for values in self.values]
@@ -65,7 +66,7 @@ class Groups:
 
     def codes(self, sensitive_features: Any) -> Codes:
         """Each row's code; -1 for a group that was not there at fit time."""
-        columns = column_arrays(sensitive_features)
+        columns = _columns(sensitive_features)
         if len(columns) != len(self.values):
             raise ValueError(
                 f"sensitive_features has {len(columns)} columns, it had {len(self.values)} at fit time: pass the same."
@@ -77,10 +78,17 @@ class Groups:
     def unseen(self, sensitive_features: Any, codes: Codes) -> str:
         """The groups behind code -1, for a message."""
         rows = np.flatnonzero(codes < 0)
-        columns = [column[rows].tolist() for column in column_arrays(sensitive_features)]
+        columns = [column[rows].tolist() for column in _columns(sensitive_features)]
         names = sorted({", ".join(map(str, values)) for values in zip(*columns, strict=True)})
         more = f" and {len(names) - 5} more" if len(names) > 5 else ""
         return ", ".join(map(repr, names[:5])) + more
+
+    def _continuous(self, column: NDArray[Any]) -> bool:
+        if column.dtype.kind not in "fiu":
+            return False
+        numbers = np.unique(column)
+        many = len(numbers) > min(self.max_values, len(column) // 10)
+        return len(numbers) > 2 and (many or bool((numbers % 1 != 0).any()))
 
     def _crossed(self, columns: list[NDArray[Any]]) -> Codes:
         parts = [_codes(*spec) for spec in zip(columns, self.values, self.edges, strict=True)]
@@ -97,8 +105,9 @@ def check_every_class(codes: Codes, y_codes: Codes, labels: list[Any], classes: 
         group, label = lacking[0]
         others = f" (and {len(lacking) - 1} more such cells)" if len(lacking) > 1 else ""
         raise ValueError(
-            f"group {group_name(labels[group])!r} has {counts[group, label]} rows of class {classes[label]!r} among "
-            f"its {counts[group].sum()}{others}: expected at least {least}. Merge it with another group, or drop it."
+            f"group {group_name(labels[group])!r} has {counts[group, label]} rows of class "
+            f"{classes.tolist()[label]!r} among its {counts[group].sum()}{others}: expected at least {least}. "
+            "Merge it with another group, or drop it."
         )
 
 
@@ -122,19 +131,28 @@ def group_frequencies(
     return frequencies
 
 
-def _cut(column: NDArray[Any], y_codes: Codes, n_bins: int) -> list[float]:
-    """Inner edges of quantile bins, each bin with rows of every class."""
+def _columns(sensitive_features: Any) -> list[NDArray[Any]]:
+    """The columns, with numbers that came as objects made numbers again."""
+    columns = column_arrays(sensitive_features)
+    numbers = [c.dtype.kind == "O" and all(type(v) in (int, float) for v in c.tolist()) for c in columns]
+    return [c.astype(np.float64) if number else c for c, number in zip(columns, numbers, strict=True)]
+
+
+def _cut(column: NDArray[Any], y_codes: Codes, n_bins: int, least: int) -> list[float]:
+    """Inner edges of quantile bins, each bin with at least `least` rows of every class."""
     inner = np.unique(np.quantile(column, np.linspace(0, 1, n_bins + 1)[1:-1]))
-    edges = [float(edge) for edge in inner if edge > column.min()]
     n_classes = int(y_codes.max()) + 1
+
+    def enough(inside: NDArray[np.bool_]) -> bool:
+        return bool(np.bincount(y_codes[inside], minlength=n_classes).min() >= least)
+
     kept: list[float] = []
-    for edge in edges:
+    for edge in inner.tolist():
         low = kept[-1] if kept else -np.inf
-        inside = (column >= low) & (column < edge)
-        if len(np.unique(y_codes[inside])) == n_classes:
+        if enough((column >= low) & (column < edge)):
             kept.append(edge)
     # what is left above the last edge must have every class too
-    while kept and len(np.unique(y_codes[column >= kept[-1]])) < n_classes:
+    while kept and not enough(column >= kept[-1]):
         kept.pop()
     return kept
 
@@ -153,5 +171,5 @@ def _codes(column: NDArray[Any], values: list[Any], edges: list[float] | None) -
             raise ValueError(f"sensitive_features has dtype {column.dtype} where numbers were fitted: pass numbers.")
         return np.searchsorted(edges, column, side="right").astype(np.intp)
     where = {value: code for code, value in enumerate(values)}
-    distinct, inverse = np.unique(column, return_inverse=True)
-    return np.array([where.get(value, -1) for value in distinct.tolist()], dtype=np.intp)[inverse]
+    present, inverse = distinct(column)
+    return np.array([where.get(value, -1) for value in present.tolist()], dtype=np.intp)[inverse]

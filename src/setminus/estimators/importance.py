@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from setminus.core.importance import effective_sample_size, importance_weights
 from setminus.estimators.fitting import check_classes, fit_part
@@ -76,7 +75,7 @@ class ImportanceWeightedClassifier(PrincipalMixin, ClassifierMixin, BaseEstimato
         """Fit the principal, weigh the rows, fit the classifier on them."""
         if self.max_weight is not None and not self.max_weight > 0:
             raise ValueError(f"max_weight is {self.max_weight}: expected a number > 0, or None.")
-        y, groups, sample_weight = self._check_fit(X, y, sensitive_features, sample_weight)
+        X, y, groups, sample_weight = self._check_fit(X, y, sensitive_features, sample_weight)
         self._fit_prior(y, sample_weight)
         self._fit_principals(self._principals(self.full), X, y, groups, sample_weight)
         y_codes = np.searchsorted(self.classes_, y)
@@ -92,14 +91,14 @@ class ImportanceWeightedClassifier(PrincipalMixin, ClassifierMixin, BaseEstimato
 
     def predict_proba(self, X: Any) -> Proba:
         """The probabilities of the weighted classifier."""
-        check_is_fitted(self)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        X = self._check_predict(X)
         proba: Proba = self.full_.predict_proba(X)
         return proba
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class."""
-        labels: NDArray[Any] = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        proba = self.predict_proba(X)
+        labels: NDArray[Any] = self.classes_[np.argmax(proba, axis=1)]
         return labels
 
     def __sklearn_tags__(self) -> Any:

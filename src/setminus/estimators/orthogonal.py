@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from setminus.core.checks import OnViolation, check_on_violation, check_strength
 from setminus.estimators.fitting import calibrated, check_classes, fit_part
@@ -106,7 +105,7 @@ class OrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):  # t
         """
         check_strength(self.strength)
         check_on_violation(self.on_violation)
-        y, groups, sample_weight = self._check_fit(X, y, sensitive_features, sample_weight)
+        X, y, groups, sample_weight = self._check_fit(X, y, sensitive_features, sample_weight)
         full = calibrated(self.full, self.calibration)
         principals = self._principals(self.full)
         if isinstance(full, FrozenEstimator):
@@ -142,8 +141,7 @@ class OrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):  # t
 
     def _parts(self, X: Any, sensitive_features: Any) -> tuple[Proba, list[Proba]]:
         """The full probabilities and the principal ones."""
-        check_is_fitted(self)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        X = self._check_predict(X)
         groups = self._groups(X, sensitive_features)
         return self.full_.predict_proba(X), self._principal_probas(X, groups)
 

@@ -21,6 +21,7 @@ TRUSTED = frozenset(
         f"{_OWN}.principals.GroupPrincipal",
         f"{_OWN}.principals.ProxyPrincipal",
         f"{_OWN}.tuned.TunedOrthogonalClassifier",
+        "numpy.dtype",
         # parts of scikit-learn's own models that hold numbers only
         "sklearn.calibration._CalibratedClassifier",
         "sklearn.calibration._SigmoidCalibration",
@@ -96,8 +97,8 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str] = ()) -> Any:
         strangers = sorted(set(found) - TRUSTED - set(trusted))
         if strangers:
             raise ValueError(
-                f"{source.name} holds types that are not trusted: {', '.join(strangers)}. If you know who made the file, "
-                f"allow them: load(path, trusted={strangers})."
+                f"{source.name} holds types that are not trusted: {', '.join(strangers)}. If you know who made the "
+                f"file, allow them: load(path, trusted={strangers})."
             )
         return skops.io.load(source, trusted=found)
     except (BadZipFile, KeyError) as error:

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, _num_samples, column_or_1d, validate_data
+from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, column_or_1d, validate_data
 
 from setminus.core.checks import OnViolation
 from setminus.core.orthogonalize import orthogonalize
-from setminus.estimators.columns import take_columns
+from setminus.estimators.columns import as_rows, take_columns
 from setminus.estimators.fitting import calibrated, check_classes, fit_part, takes_groups
 from setminus.estimators.principals import GroupPrincipal
 
@@ -32,19 +33,29 @@ class PrincipalMixin:
     sensitive_columns: Columns | None
     principal_columns: Columns | None
 
-    def _check_fit(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-        """Everything that can be refused before any work; the labels, the groups and the weights."""
+    def _check_fit(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any]:
+        """Everything that can be refused before any work; the rows, the labels, the groups and the weights."""
+        X = as_rows(X)
         validate_data(self, X, y, skip_check_array=True)
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
-            raise ValueError(f"y has one class only, {self.classes_[0]!r}: a classifier needs two or more classes.")
+            raise ValueError(
+                f"y has one class only, {self.classes_.tolist()[0]!r}: a classifier needs two or more classes."
+            )
         if _num_samples(X) != len(y):
             raise ValueError(f"X has {_num_samples(X)} rows, y has {len(y)}: expected the same number.")
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, y)
-        return y, self._groups(X, sensitive_features), sample_weight
+        return X, y, self._groups(X, sensitive_features), sample_weight
+
+    def _check_predict(self, X: Any) -> Any:
+        """The rows, with the columns that were there at fit time."""
+        check_is_fitted(self)
+        X = as_rows(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return X
 
     def _groups(self, X: Any, sensitive_features: Any) -> Any:
         if self.sensitive_columns is None:
@@ -53,7 +64,8 @@ class PrincipalMixin:
             raise ValueError(
                 "the groups came twice, as sensitive_features= and by sensitive_columns=: use one of them."
             )
-        return take_columns(X, self.sensitive_columns, parameter="sensitive_columns")
+        columns = take_columns(X, self.sensitive_columns, parameter="sensitive_columns")
+        return columns.toarray() if issparse(columns) else columns
 
     def _principals(self, full: Any) -> list[Any]:
         """The principals to fit, one or several."""
@@ -137,6 +149,8 @@ def subtract(
 
 def tags_like(estimator: Any, tags: Any, full: Any) -> Any:
     """Scikit-learn's tags of a classifier that takes what its full classifier takes."""
+    if not hasattr(full, "__sklearn_tags__"):
+        return tags  # fit will refuse it, with a reason
     inner = get_tags(full)
     tags.input_tags.sparse = inner.input_tags.sparse
     tags.input_tags.allow_nan = inner.input_tags.allow_nan

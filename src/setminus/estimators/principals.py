@@ -43,7 +43,7 @@ class _AttributePrincipal(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_classification_targets(y)
         self.classes_, y_codes = np.unique(np.asarray(y), return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"y has one class only, {self.classes_[0]!r}: expected two or more.")
+            raise ValueError(f"y has one class only, {self.classes_.tolist()[0]!r}: expected two or more.")
         weights = _check_sample_weight(sample_weight, y_codes, dtype=np.float64)
         self.groups_ = groups
         codes = groups.learn(sensitive_features, y_codes)
@@ -59,7 +59,8 @@ class _AttributePrincipal(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any, **groups: Any) -> NDArray[Any]:
         """The most probable class by the attribute alone."""
-        labels: NDArray[Any] = self.classes_[np.argmax(self.predict_proba(X, **groups), axis=1)]
+        proba = self.predict_proba(X, **groups)
+        labels: NDArray[Any] = self.classes_[np.argmax(proba, axis=1)]
         return labels
 
 
@@ -206,7 +207,8 @@ class ProxyPrincipal(_AttributePrincipal):
         self._order = [found.tolist().index(name) for name in names.tolist()]
         if self.method == "score":
             score = self._out_of_fold(model, X, attribute)
-            bins = KBinsDiscretizer(20, strategy="quantile", quantile_method="averaged_inverted_cdf")
+            # bins of equal width: rows whose group is certain share one, whichever fold's model was how certain
+            bins = KBinsDiscretizer(20, strategy="uniform")
             head = make_pipeline(bins, LogisticRegression(max_iter=1000))
             self.score_model_ = fit_part("score model", head, score, y, sample_weight=sample_weight)
         return self
@@ -230,6 +232,5 @@ class ProxyPrincipal(_AttributePrincipal):
 
 
 def _score(attribute_proba: Proba) -> Proba:
-    """All but the last group's log-probability, bounded: a row of the simplex without its redundancy."""
-    score: Proba = np.log(np.clip(attribute_proba[:, :-1], 1e-6, 1 - 1e-6))
-    return score - np.log(np.clip(attribute_proba[:, -1:], 1e-6, 1 - 1e-6))
+    """All but the last group's probability: a row of the simplex without its redundancy."""
+    return attribute_proba[:, :-1]

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import check_scoring
 
 from setminus.core.gap_tables import count_table
 from setminus.estimators.frontier import Frontier, Gap
 
-__all__ = ["Problem", "decide", "search"]
+__all__ = ["COUNTED", "Problem", "decide", "search"]
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -22,15 +21,33 @@ Codes = NDArray[np.intp]
 THRESHOLDS = 400
 """Quantiles of the score to try as a threshold."""
 
+ASKED = 100
+"""The same where each one is a call of a scorer."""
+
 STEPS = np.array([-1.0, -0.5, -0.25, -0.1, 0.1, 0.25, 0.5, 1.0])
 """Steps of one offset to try, in nats, for more than two classes."""
+
+
+def _accuracy(confusion: Floats) -> Floats:
+    right: Floats = np.trace(confusion, axis1=-2, axis2=-1)
+    return right / confusion.sum(axis=(-2, -1))
+
+
+def _balanced_accuracy(confusion: Floats) -> Floats:
+    recall: Floats = np.diagonal(confusion, axis1=-2, axis2=-1) / confusion.sum(axis=-1)
+    return recall.mean(axis=-1)
+
+
+COUNTED: dict[Any, Callable[[Floats], Floats]] = {"accuracy": _accuracy, "balanced_accuracy": _balanced_accuracy}
+"""Scores of many confusion tables at once, by scikit-learn's name."""
 
 
 @dataclass(frozen=True)
 class Problem:
     """What the search looks at: the truth of each row, and what counts.
 
-    `scoring` is None for accuracy, which is counted; any other scorer of scikit-learn is asked.
+    `scoring` is a name in `COUNTED`, or a scorer, which is asked: on the few cells of the confusion
+    table where it looks at labels, once where it looks at probabilities, row by row where it is unknown.
     """
 
     y_codes: Codes
@@ -40,7 +57,7 @@ class Problem:
     weights: Floats
     gap: Gap
     tolerance: float
-    scoring: Any = None
+    scoring: Any = "accuracy"
 
     def table(self, predictions: Codes) -> Floats:
         """Weights by (group, label, prediction)."""
@@ -49,17 +66,25 @@ class Problem:
 
     def score(self, tables: Floats, predictions: Callable[[int], Codes], log_proba: Floats) -> Floats:
         """The score of each table (P, groups, labels, predictions); predictions(i) are those behind table i."""
-        if self.scoring is None:
-            confusion = tables.sum(axis=-3)
-            accuracy: Floats = np.trace(confusion, axis1=-2, axis2=-1) / confusion.sum(axis=(-2, -1))
-            return accuracy
-        y = self.classes[self.y_codes]
-        rows = np.arange(len(y))[:, None]
-        scores = []
-        for i in range(len(tables)):
-            answer = _Answer(self.classes, self.classes[predictions(i)], np.exp(log_proba))
-            scores.append(check_scoring(answer, self.scoring)(answer, rows, y))
-        return np.array(scores, dtype=np.float64)
+        confusion = tables.sum(axis=-3)
+        if self.scoring in COUNTED:
+            return COUNTED[self.scoring](confusion)
+        scorer, proba = self.scoring, np.exp(log_proba)
+        response = getattr(scorer, "_response_method", "unknown")
+        if response == "predict":
+            # a metric of labels is a function of how often each label meets each prediction
+            labels, predicted = np.indices(confusion.shape[1:]).reshape(2, -1)
+            return np.array([self._ask(scorer, labels, predicted, None, counts.ravel()) for counts in confusion])
+        if response == "unknown":
+            return np.array([self._ask(scorer, self.y_codes, predictions(i), proba) for i in range(len(tables))])
+        # a metric of probabilities does not see the threshold
+        return np.full(len(tables), self._ask(scorer, self.y_codes, predictions(0), proba, self.weights))
+
+    def _ask(self, scorer: Any, y_codes: Codes, predictions: Codes, proba: Any, weights: Any = None) -> float:
+        answer = _Answer(self.classes, self.classes[predictions], proba)
+        rows = np.arange(len(y_codes))[:, None]
+        keywords = {} if weights is None else {"sample_weight": weights}
+        return float(scorer(answer, rows, self.classes[y_codes], **keywords))
 
 
 class _Answer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -106,7 +131,8 @@ def search(problem: Problem, strength: float, log_proba: Floats) -> Frontier:
 
 def _thresholds(problem: Problem, log_proba: Floats) -> tuple[Floats, Floats, Floats]:
     odds = log_proba[:, 1] - log_proba[:, 0]
-    at = np.unique(np.quantile(odds, np.linspace(0, 1, THRESHOLDS), method="nearest"))
+    tries = THRESHOLDS if problem.scoring in COUNTED else ASKED
+    at = np.unique(np.quantile(odds, np.linspace(0, 1, tries), method="nearest"))
     # between two rows, never on one: the same decisions whatever rounding does
     cuts = np.unique(np.concatenate([[at[0] - 1], (at[:-1] + at[1:]) / 2, [at[-1] + 1], [0.0]]))
     cuts = cuts[np.isfinite(cuts)]

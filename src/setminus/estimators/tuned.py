@@ -10,17 +10,18 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.metrics import accuracy_score
+from sklearn.metrics import accuracy_score, get_scorer
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from setminus.core.checks import OnViolation
+from setminus.core.groups import group_name
 from setminus.estimators.frontier import Constraint, Frontier, gap_of
 from setminus.estimators.groups import Groups, check_every_class
 from setminus.estimators.orthogonal import OrthogonalClassifier
 from setminus.estimators.principal_mixin import Columns, PrincipalMixin, Proba, subtract, tags_like
-from setminus.estimators.search import Problem, decide, search
+from setminus.estimators.search import COUNTED, Problem, decide, search
 
 __all__ = ["TunedOrthogonalClassifier"]
 
@@ -45,7 +46,7 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
     tolerance : float, default=0.05
         The gap to keep, out of fold.
     scoring : str or callable, default="accuracy"
-        What to maximise: any scorer of scikit-learn. Accuracy is counted, all others are asked point by point.
+        What to maximise: any scorer of scikit-learn, or a function of (estimator, X, y), which is slower.
     strengths : sequence of float, optional
         Strengths to try; 0 to 2 in steps of 0.05 by default.
     cv : int or splitter, default=5
@@ -139,16 +140,23 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         strengths = np.atleast_1d(np.asarray(STRENGTHS if self.strengths is None else self.strengths, dtype=np.float64))
         if strengths.ndim != 1 or not ((strengths >= 0) & np.isfinite(strengths)).all():
             raise ValueError(f"strengths is {self.strengths!r}: expected finite numbers >= 0.")
-        y, groups, sample_weight = self._check_fit(X, y, sensitive_features, sample_weight)
+        X, y, groups, sample_weight = self._check_fit(X, y, sensitive_features, sample_weight)
         if groups is None:
             raise ValueError(
                 f"the constraint {self.constraint!r} compares groups: pass sensitive_features= to fit, or set "
                 "sensitive_columns=, which reads them from X."
             )
         y_codes = np.searchsorted(self.classes_, y).astype(np.intp)
-        known = Groups()
+        known = Groups(least=2)
         codes = known.learn(groups, y_codes)
-        check_every_class(codes, y_codes, known.labels, self.classes_, least=2)
+        check_every_class(codes, y_codes, known.labels, self.classes_, known.least)
+        if len(known.labels) == 1:
+            warnings.warn(
+                f"all rows are in one group, {group_name(known.labels[0])!r}: there is no gap to bound, and the score "
+                "alone decides. Check sensitive_features.",
+                UserWarning,
+                stacklevel=2,
+            )
 
         self.model_ = OrthogonalClassifier(
             self.full,
@@ -171,9 +179,9 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
             self.classes_,
             len(known.labels),
             np.ones(len(rows)) if sample_weight is None else sample_weight[rows],
-            gap,
+            gap if len(known.labels) > 1 else _no_gap,
             self.tolerance,
-            None if self.scoring == "accuracy" else self.scoring,
+            self.scoring if self.scoring in COUNTED else get_scorer(self.scoring),
         )
         self.frontier_ = self._search(problem, parts, strengths)
         self.model_.fit(X, y, sensitive_features=keyword, sample_weight=sample_weight)
@@ -273,6 +281,10 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         return tags_like(self, super().__sklearn_tags__(), self.full)
+
+
+def _no_gap(tables: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.zeros(tables.shape[:-3])
 
 
 def _fold_parts(

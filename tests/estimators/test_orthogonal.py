@@ -1,0 +1,266 @@
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from setminus import GroupPrincipal, OrthogonalClassifier, ProxyPrincipal, leakage, orthogonalize
+from setminus.datasets.synthetic import DiscreteModel
+
+
+def test_learns_the_exact_orthogonal_posterior():
+    model = DiscreteModel.random(n_classes=3, n_z1=2, n_z2=4, seed=3)
+    split = model.sample(200_000, seed=0)
+    z1, z2 = split.z1, split.z2
+    cell = np.eye(8)[z1 * 4 + z2]  # one column per value of x, so that logistic regression can be exact
+    full = LogisticRegression(C=1e6, max_iter=500)
+    fitted = OrthogonalClassifier(full).fit(cell, split.y, sensitive_features=z1)
+    exact = model.orthogonal(z2)
+    found = fitted.predict_proba(cell, sensitive_features=z1)
+    assert abs(found - exact).max() < 0.03 < abs(fitted.full_.predict_proba(cell) - exact).max()
+
+
+def test_the_group_no_longer_leaks(rows):
+    model = OrthogonalClassifier(LogisticRegression()).fit(rows.X, rows.y, sensitive_features=rows.sex)
+    orthogonal = model.predict_proba(rows.X, sensitive_features=rows.sex)
+    full = model.full_.predict_proba(rows.X)
+    ours, theirs = (leakage(rows.y, proba, sensitive_features=rows.sex).bits for proba in (orthogonal, full))
+    assert ours < 0.02 < theirs
+
+
+def test_predict_proba_is_the_formula(rows):
+    model = OrthogonalClassifier(LogisticRegression(), GroupPrincipal(), strength=0.6)
+    model.fit(rows.X, rows.y, sensitive_features=rows.sex)
+    principal = GroupPrincipal().fit(None, rows.y, sensitive_features=rows.sex)
+    expected = orthogonalize(
+        LogisticRegression().fit(rows.X, rows.y).predict_proba(rows.X),
+        principal.predict_proba(None, sensitive_features=rows.sex),
+        np.bincount(rows.y) / len(rows.y),
+        strength=0.6,
+    )
+    np.testing.assert_allclose(model.predict_proba(rows.X, sensitive_features=rows.sex), expected, atol=1e-12)
+
+
+def test_strength_zero_is_the_full_classifier(rows):
+    model = OrthogonalClassifier(LogisticRegression(), strength=0).fit(rows.X, rows.y, sensitive_features=rows.sex)
+    np.testing.assert_allclose(
+        model.predict_proba(rows.X, sensitive_features=rows.sex), model.full_.predict_proba(rows.X), atol=1e-12
+    )
+
+
+def test_a_fitted_model_is_taken_as_it_is(rows):
+    full, principal = LogisticRegression().fit(rows.X, rows.y), LogisticRegression().fit(rows.X[:, :1], rows.y)
+    model = OrthogonalClassifier(FrozenEstimator(full), FrozenEstimator(principal), principal_columns=[0])
+    model.fit(rows.X[:100], rows.y[:100])
+    assert model.full_.estimator is full
+    prior = np.bincount(rows.y[:100]) / 100
+    expected = orthogonalize(full.predict_proba(rows.X), principal.predict_proba(rows.X[:, :1]), prior)
+    np.testing.assert_allclose(model.predict_proba(rows.X), expected, atol=1e-12)
+
+
+def test_several_principals_are_subtracted_one_by_one(rows):
+    principals = [GroupPrincipal(), LogisticRegression(C=0.01)]
+    both = OrthogonalClassifier(LogisticRegression(), principals).fit(rows.X, rows.y, sensitive_features=rows.sex)
+    proba = both.full_.predict_proba(rows.X)
+    for part in (
+        both.principals_[0].predict_proba(rows.X, sensitive_features=rows.sex),
+        both.principals_[1].predict_proba(rows.X),
+    ):
+        proba = orthogonalize(proba, part, both.class_prior_)
+    np.testing.assert_allclose(both.predict_proba(rows.X, sensitive_features=rows.sex), proba, atol=1e-12)
+    assert isinstance(clone(both).principal[0], GroupPrincipal)
+
+
+def test_principal_columns_default_to_a_clone_of_full(rows):
+    model = OrthogonalClassifier(LogisticRegression(C=0.5), principal_columns=[1]).fit(rows.X, rows.y)
+    assert model.principals_[0].C == 0.5
+    assert model.principals_[0].n_features_in_ == 1
+    with pytest.raises(ValueError, match="full is frozen: pass principal="):
+        OrthogonalClassifier(FrozenEstimator(model.full_), principal_columns=[1]).fit(rows.X, rows.y)
+
+
+@pytest.mark.parametrize("labels", [["no", "yes"], [False, True], [3.0, 7.0], [-1, 1]])
+def test_classes_of_any_dtype(rows, labels):
+    y = np.array(labels)[rows.y]
+    model = OrthogonalClassifier(LogisticRegression()).fit(rows.X, y, sensitive_features=rows.sex)
+    assert model.classes_.dtype == y.dtype
+    assert set(model.predict(rows.X, sensitive_features=rows.sex)) <= set(labels)
+    assert model.score(rows.X, y, sensitive_features=rows.sex) > 0.6
+
+
+def test_many_classes(many):
+    model = OrthogonalClassifier(LogisticRegression()).fit(many.X, many.y, sensitive_features=many.sex)
+    proba = model.predict_proba(many.X, sensitive_features=many.sex)
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+    assert proba.shape[1] == 3
+    log_proba = model.predict_log_proba(many.X, sensitive_features=many.sex)
+    np.testing.assert_allclose(np.exp(log_proba), proba)
+
+
+@pytest.mark.parametrize("calibration", ["sigmoid", "isotonic", "temperature"])
+def test_calibration_wraps_full_and_fitted_principals_but_not_counts(rows, calibration):
+    principals = [GroupPrincipal(), LogisticRegression()]
+    model = OrthogonalClassifier(LogisticRegression(), principals, calibration=calibration, on_violation="clip")
+    model.fit(rows.X, rows.y, sensitive_features=rows.sex, sample_weight=np.ones(len(rows.y)))
+    assert isinstance(model.full_, CalibratedClassifierCV)
+    assert isinstance(model.principals_[0], GroupPrincipal)
+    assert isinstance(model.principals_[1], CalibratedClassifierCV)
+    with sklearn.config_context(enable_metadata_routing=True):
+        clone(model).fit(rows.X, rows.y, sensitive_features=rows.sex, sample_weight=np.ones(len(rows.y)))
+
+
+class TestWeights:
+    def test_reach_both_fits(self, rows):
+        weight = np.where(rows.y == 1, 5.0, 1.0)
+        pipe = make_pipeline(StandardScaler(), LogisticRegression())
+        model = OrthogonalClassifier(pipe).fit(rows.X, rows.y, sensitive_features=rows.sex, sample_weight=weight)
+        plain = OrthogonalClassifier(pipe).fit(rows.X, rows.y, sensitive_features=rows.sex)
+        assert model.class_prior_[1] > plain.class_prior_[1] + 0.1
+        assert (model.principals_[0].group_proba_[:, 1] > plain.principals_[0].group_proba_[:, 1]).all()
+        assert model.full_[-1].intercept_ > plain.full_[-1].intercept_ + 0.5
+
+    def test_of_zero_are_rows_that_are_not_there(self, rows):
+        keep = np.arange(len(rows.y)) % 2 == 0
+        weighted = OrthogonalClassifier(LogisticRegression(tol=1e-10)).fit(
+            rows.X, rows.y, sensitive_features=rows.sex, sample_weight=keep.astype(float)
+        )
+        fewer = clone(weighted).fit(rows.X[keep], rows.y[keep], sensitive_features=rows.sex[keep])
+        np.testing.assert_allclose(
+            weighted.predict_proba(rows.X, sensitive_features=rows.sex),
+            fewer.predict_proba(rows.X, sensitive_features=rows.sex),
+            atol=1e-5,
+        )
+
+    def test_are_refused_where_they_would_be_ignored(self, rows):
+        with pytest.raises(ValueError, match="full is KNeighborsClassifier, whose fit takes no sample_weight"):
+            OrthogonalClassifier(KNeighborsClassifier()).fit(
+                rows.X, rows.y, sensitive_features=rows.sex, sample_weight=np.ones(len(rows.y))
+            )
+
+
+class TestSelection:
+    def test_sensitive_columns_work_in_any_cross_validation(self, rows):
+        model = OrthogonalClassifier(LogisticRegression(), sensitive_columns=[1])
+        assert cross_val_score(model, rows.X, rows.y, scoring="roc_auc").min() > 0.6
+        grid = {"strength": [0.5, 1.0], "full__C": [0.1, 1.0], "calibration": [None, "sigmoid"]}
+        search = GridSearchCV(model, grid, cv=2).fit(rows.X, rows.y)
+        assert set(search.best_params_) == set(grid)
+
+    def test_keyword_is_routed_to_fit_and_score(self, rows):
+        with sklearn.config_context(enable_metadata_routing=True):
+            model = OrthogonalClassifier(LogisticRegression())
+            model.set_fit_request(sensitive_features=True).set_score_request(sensitive_features=True)
+            scores = cross_validate(model, rows.X, rows.y, params={"sensitive_features": rows.sex}, cv=3)
+        direct = cross_val_score(
+            OrthogonalClassifier(LogisticRegression(), sensitive_columns=[1]), rows.X, rows.y, cv=3
+        )
+        np.testing.assert_allclose(scores["test_score"], direct)
+
+    def test_elsewhere_the_error_names_sensitive_columns(self, rows):
+        with pytest.raises(ValueError, match="sensitive_columns"):
+            OrthogonalClassifier(LogisticRegression()).fit(rows.X, rows.y)
+        fitted = OrthogonalClassifier(LogisticRegression()).fit(rows.X, rows.y, sensitive_features=rows.sex)
+        with pytest.raises(ValueError, match=r"needs the groups at predict time.*sensitive_columns.*ProxyPrincipal"):
+            fitted.predict(rows.X)
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"strength": -1}, "strength is -1"),
+            ({"prior": "bayes"}, "prior is 'bayes': expected 'empirical', 'uniform', or 2 positive"),
+            ({"prior": [0.5, 0.6]}, "that sum to 1"),
+            ({"calibration": "platt"}, "calibration is 'platt'"),
+            ({"on_violation": "ignore"}, "on_violation is 'ignore'"),
+            ({"sensitive_columns": [1]}, "the groups came twice"),
+            ({"principal_columns": ["age"]}, "names the column 'age', but X has no column names"),
+            ({"principal_columns": [7]}, "asks for column 7, but X has 3 columns"),
+            ({"principal_columns": []}, "expected a list of column names"),
+        ],
+    )
+    def test_parameters(self, rows, change, message):
+        with pytest.raises(ValueError, match=message):
+            OrthogonalClassifier(LogisticRegression(), **change).fit(rows.X, rows.y, sensitive_features=rows.sex)
+
+    def test_rows(self, rows):
+        model = OrthogonalClassifier(LogisticRegression())
+        with pytest.raises(ValueError, match="one class only, 1"):
+            model.fit(rows.X, np.ones_like(rows.y), sensitive_features=rows.sex)
+        with pytest.raises(ValueError, match="sensitive_features has 5 rows, y has 3000"):
+            model.fit(rows.X, rows.y, sensitive_features=rows.sex[:5])
+        with pytest.raises(ValueError, match="X has 3000 rows, y has 5"):
+            model.fit(rows.X, rows.y[:5], sensitive_features=rows.sex)
+        with pytest.raises(ValueError, match="1 missing values"):
+            model.fit(rows.X, rows.y, sensitive_features=np.r_[np.nan, np.ones(2999)])
+        only = np.where(rows.y == 0, rows.sex, "m")
+        with pytest.raises(ValueError, match="group 'f' has 0 rows of class 1 among its"):
+            model.fit(rows.X, rows.y, sensitive_features=only)
+
+    def test_parts(self, rows):
+        with pytest.raises(ValueError, match=r"principal has 3 classes \[0 1 2\], full has 2 \[0 1\]"):
+            other = LogisticRegression().fit(rows.X, np.arange(len(rows.y)) % 3)
+            OrthogonalClassifier(LogisticRegression(), FrozenEstimator(other)).fit(rows.X, rows.y)
+        with pytest.raises(TypeError, match="has no predict_proba"):
+            OrthogonalClassifier(SGDClassifier(), DummyClassifier()).fit(rows.X, rows.y)
+        with pytest.raises(TypeError, match="expected a scikit-learn classifier"):
+            OrthogonalClassifier("logistic", DummyClassifier()).fit(rows.X, rows.y)
+        with pytest.raises(ValueError, match="does not occur"):
+            full = LogisticRegression().fit(rows.X, np.arange(len(rows.y)) % 3)
+            OrthogonalClassifier(FrozenEstimator(full), DummyClassifier()).fit(rows.X, rows.y)
+
+    def test_a_principal_that_says_zero(self, rows):
+        tree = DecisionTreeClassifier(random_state=0)
+        with pytest.raises(ValueError, match="no overlap"):
+            OrthogonalClassifier(LogisticRegression(), tree).fit(rows.X, rows.y).predict(rows.X)
+        clipped = OrthogonalClassifier(LogisticRegression(), tree, on_violation="clip").fit(rows.X, rows.y)
+        assert np.isfinite(clipped.predict_proba(rows.X)).all()
+
+
+class TestFrames:
+    @pytest.fixture
+    def table(self, rows):
+        return {"score": rows.X[:, 0], "sex": rows.X[:, 1], "noise": rows.X[:, 2]}
+
+    @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+    def test_columns_by_name_and_the_same_numbers(self, rows, table, kind):
+        frames = {"pandas": pd.DataFrame}
+        if kind == "polars":
+            frames["polars"] = pytest.importorskip("polars").DataFrame
+        if kind == "pyarrow":
+            frames["pyarrow"] = pytest.importorskip("pyarrow").table
+        frame = frames[kind](table)
+        model = OrthogonalClassifier(LogisticRegression(), sensitive_columns=["sex"]).fit(frame, rows.y)
+        assert model.feature_names_in_.tolist() == list(table)
+        plain = OrthogonalClassifier(LogisticRegression(), sensitive_columns=[1]).fit(rows.X, rows.y)
+        np.testing.assert_allclose(model.predict_proba(frame), plain.predict_proba(rows.X))
+        by_column = OrthogonalClassifier(LogisticRegression(), principal_columns=["sex", "noise"]).fit(frame, rows.y)
+        assert by_column.principals_[0].n_features_in_ == 2
+
+    def test_a_missing_column_suggests_the_nearest(self, rows, table):
+        with pytest.raises(ValueError, match=r"'sx', which X does not have. Did you mean 'sex'"):
+            OrthogonalClassifier(LogisticRegression(), sensitive_columns=["sx"]).fit(pd.DataFrame(table), rows.y)
+
+    def test_missing_values_are_the_full_classifiers_business(self, rows):
+        X = rows.X.copy()
+        X[::7, 0] = np.nan
+        model = OrthogonalClassifier(HistGradientBoostingClassifier(max_iter=5), sensitive_columns=[1]).fit(X, rows.y)
+        assert np.isfinite(model.predict_proba(X)).all()
+
+    def test_inside_a_pipeline_with_pandas_output(self, rows, table):
+        scaler = StandardScaler().set_output(transform="pandas")
+        proxy = ProxyPrincipal(LogisticRegression())
+        pipe = make_pipeline(scaler, OrthogonalClassifier(LogisticRegression(), proxy))
+        pipe.fit(pd.DataFrame(table), rows.y, orthogonalclassifier__sensitive_features=rows.sex)
+        assert pipe[-1].feature_names_in_.tolist() == list(table)
+        assert pipe.predict(pd.DataFrame(table)).shape == rows.y.shape
