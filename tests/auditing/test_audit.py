@@ -27,9 +27,7 @@ def test_an_uncalibrated_full_classifier_is_found(exact):
     rows = exact(6000, 1)
     sharpened = expit(2 * logit(rows.full))
     wrong = expit(logit(sharpened) - logit(rows.principal))
-    result = audit(
-        rows.y, wrong, sensitive_features=rows.group, full_proba=sharpened, principal_proba=rows.principal
-    )
+    result = audit(rows.y, wrong, sensitive_features=rows.group, full_proba=sharpened, principal_proba=rows.principal)
     status = {finding.name: finding.status for finding in result.findings}
     assert status["full classifier calibrated"] == "fail"
     assert status["principal classifier calibrated"] == "ok"
@@ -46,9 +44,7 @@ def test_numbers_are_those_of_the_metrics(exact):
     assert result.accuracy.value == pytest.approx(accuracy_score(y, prediction, sample_weight=weight))
     assert result.demographic_parity.value == pytest.approx(demographic_parity_gap(y, prediction, **options))
     assert result.equalized_odds_max.value == pytest.approx(equalized_odds_gap(y, prediction, **options))
-    assert result.equalized_odds_sum.value == pytest.approx(
-        equalized_odds_gap(y, prediction, agg="sum", **options)
-    )
+    assert result.equalized_odds_sum.value == pytest.approx(equalized_odds_gap(y, prediction, agg="sum", **options))
     assert result.equal_opportunity.value == pytest.approx(equal_opportunity_gap(y, prediction, **options))
     assert result.log_loss == pytest.approx(log_loss(rows.y, rows.full, sample_weight=weight))
     assert result.roc_auc == pytest.approx(roc_auc_score(rows.y, rows.full, sample_weight=weight))

@@ -22,9 +22,7 @@ def test_type_one_error_is_alpha(exact, n):
     p_values = []
     for seed in range(400):
         rows = exact(n, seed)
-        result = leakage(
-            rows.y, rows.orthogonal, sensitive_features=rows.group, n_permutations=99, random_state=seed
-        )
+        result = leakage(rows.y, rows.orthogonal, sensitive_features=rows.group, n_permutations=99, random_state=seed)
         p_values.append(result.p_value)
     for alpha in (0.05, 0.2, 0.5):
         rejected = int((np.array(p_values) <= alpha).sum())

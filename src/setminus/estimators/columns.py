@@ -42,6 +42,7 @@ def take_columns(X: Any, columns: Sequence[str | int], *, parameter: str) -> Any
 
     Examples
     --------
+    >>> import numpy as np
     >>> take_columns(np.arange(6).reshape(2, 3), [2], parameter="principal_columns")
     array([[2],
            [5]])

@@ -119,17 +119,14 @@ class Frontier:
         if ax is None:
             _, ax = plt.subplots(figsize=(6, 4), layout="constrained")
         best = self.pareto()
-        ax.scatter(self.gap, self.score, s=4, color="0.8", linewidths=0, label="searched", rasterized=True)
+        ax.scatter(self.gap, self.score, s=6, color="0.75", linewidths=0, label="searched", rasterized=True)
         ax.plot(self.gap[best], self.score[best], color="#0072B2", marker=".", label="best at its gap")
         mark = {"marker": "*", "s": 180, "color": "#D55E00", "edgecolors": "black", "zorder": 3}
         ax.scatter(self.gap[self.chosen], self.score[self.chosen], **mark, label="chosen")
-        reach = self.gap[best].max() if len(best) else 1.0
-        ax.set_xlim(0, 1.5 * max(reach, 0.01))
-        inside = self.score[(self.gap <= 1.5 * reach) & np.isfinite(self.score)]
-        if len(inside):
-            # the searched points reach down to guessing; the reader looks at the upper end
-            low, high = np.quantile(inside, 0.1), inside.max()
-            ax.set_ylim(min(low, self.score[best].min()) - 0.002, high + 0.1 * (high - low) + 0.001)
+        # the searched points reach down to guessing; the reader looks at the best ones
+        low, high, reach = self.score[best].min(), self.score[best].max(), self.gap[best].max()
+        margin = max(0.1 * (high - low), 1e-3)
+        ax.set(xlim=(0, 1.2 * max(reach, 0.01)), ylim=(low - margin, high + 1.5 * margin))
         ax.set_xlabel(self.gap_name.replace("_", " ") + " gap, out of fold")
         ax.set_ylabel(self.score_name.replace("_", " ") + ", out of fold")
         ax.legend(loc="lower right")

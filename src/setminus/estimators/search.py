@@ -29,13 +29,14 @@ STEPS = np.array([-1.0, -0.5, -0.25, -0.1, 0.1, 0.25, 0.5, 1.0])
 
 
 def _accuracy(confusion: Floats) -> Floats:
-    right: Floats = np.trace(confusion, axis1=-2, axis2=-1)
-    return right / confusion.sum(axis=(-2, -1))
+    accuracy: Floats = np.trace(confusion, axis1=-2, axis2=-1) / confusion.sum(axis=(-2, -1))
+    return accuracy
 
 
 def _balanced_accuracy(confusion: Floats) -> Floats:
-    recall: Floats = np.diagonal(confusion, axis1=-2, axis2=-1) / confusion.sum(axis=-1)
-    return recall.mean(axis=-1)
+    recall = np.diagonal(confusion, axis1=-2, axis2=-1) / confusion.sum(axis=-1)
+    balanced: Floats = recall.mean(axis=-1)
+    return balanced
 
 
 COUNTED: dict[Any, Callable[[Floats], Floats]] = {"accuracy": _accuracy, "balanced_accuracy": _balanced_accuracy}
