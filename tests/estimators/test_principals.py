@@ -120,3 +120,13 @@ class TestProxyPrincipal:
         other = FrozenEstimator(LogisticRegression().fit(rows.X, rows.male))
         with pytest.raises(ValueError, match="attribute_model tells"):
             ProxyPrincipal(other).fit(rows.X, rows.y, sensitive_features=rows.sex)
+
+
+def test_float32_columns_fall_into_the_bins_they_made():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=40).astype(np.float32)
+    for seed in range(20):
+        y = np.random.default_rng(seed).integers(0, 2, 40)
+        principal = GroupPrincipal().fit(None, y, sensitive_features=values)
+        counts = np.bincount(principal.groups_.codes(values), minlength=len(principal.groups_.labels))
+        assert (counts > 0).all()

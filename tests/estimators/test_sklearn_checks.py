@@ -9,7 +9,7 @@ from setminus import ImportanceWeightedClassifier, OrthogonalClassifier, TunedOr
 
 PLAIN = OrthogonalClassifier(LogisticRegression(), principal=DummyClassifier())
 BY_COLUMN = OrthogonalClassifier(LogisticRegression(), principal_columns=[0])
-TUNED = TunedOrthogonalClassifier(LogisticRegression(), sensitive_columns=[0], cv=2)
+TUNED = TunedOrthogonalClassifier(LogisticRegression(), sensitive_columns=[0])
 WEIGHTED = ImportanceWeightedClassifier(LogisticRegression(), principal=DummyClassifier())
 
 

@@ -88,8 +88,9 @@ def audit(
     >>> result = audit(y, 0.2 + 0.3 * y + 0.3 * group, sensitive_features=group)
     >>> result.equalized_odds_max.value
     1.0
-    >>> result.verdict
-    "Do not rely on this score yet: 'score independent of the groups given the label' fails."
+    >>> print(result.verdict)
+    The guarantee does not hold here, since 'score independent of the groups given the label' fails: go by the measured
+    gaps and their intervals.
     """
     if not 0 < confidence < 1 or n_bootstrap < 1:
         raise ValueError(

@@ -94,12 +94,15 @@ def verdict(findings: tuple[Finding, ...]) -> str:
     Examples
     --------
     >>> verdict((Finding("overlap", "fail", "..."),))
-    'Do not rely on this score yet: overlap fails.'
+    'The guarantee does not hold here, since overlap fails: go by the measured gaps and their intervals.'
     """
     failed = [finding.name for finding in findings if finding.status == "fail"]
     warned = [finding.name for finding in findings if finding.status == "warn"]
     if failed:
-        return f"Do not rely on this score yet: {_join(failed)} {'fail' if len(failed) > 1 else 'fails'}."
+        return (
+            f"The guarantee does not hold here, since {_join(failed)} {'fail' if len(failed) > 1 else 'fails'}: "
+            "go by the measured gaps and their intervals."
+        )
     if warned:
         return f"Usable with care: look at {_join(warned)}."
     return "Nothing here speaks against the score: every condition that was measured holds."
@@ -119,7 +122,7 @@ def _independent(leakage: Leakage, full: Leakage | None, calibrations: list[Find
     if status == "ok":
         return Finding(name, status, evidence)
     if any(finding.status != "ok" for finding in calibrations):
-        advice = "First calibrate what is not calibrated below (calibration='isotonic'), then audit again."
+        advice = "First see to what is not calibrated below, then audit again."
     elif full is not None:
         advice = (
             "What the full classifier knows beyond z1 still depends on z1 given the label: tune strength and "
@@ -140,15 +143,17 @@ def _calibrated(which: str, calibration: Calibration) -> Finding:
     # each group is one more chance of a false alarm; 200 simulations cannot show a p-value below 1/201
     limit = max(SIGNIFICANCE / len(calibration.groups), 0.005)
     suspects = [overall] if overall.p_value <= SIGNIFICANCE else []
-    suspects += [group for group in calibration.groups if group.p_value <= limit]
+    # a principal classifier is p(y | z1) over all rows; where z1 is not the group, it owes nothing to a single group
+    suspects += [group for group in calibration.groups if which == "full" and group.p_value <= limit]
     worst = max(suspects, key=lambda error: error.excess, default=overall)
     status: Status = _grade(worst.excess if suspects else 0.0, CALIBRATION_EXCESS)
     evidence = _calibration_evidence(worst)
     advice = {
         "full": "Calibrate the full classifier on held-out rows: calibration='isotonic' in "
         "OrthogonalClassifier, or CalibratedClassifierCV.",
-        "principal": "Fit the principal classifier on the same rows as the full one, calibrate it "
-        "(CalibratedClassifierCV), or count it from groups (GroupPrincipal).",
+        "principal": "Fit the principal classifier on the same rows as the full one, and calibrate it "
+        "(CalibratedClassifierCV). ProxyPrincipal's mixture is a heuristic that seldom is calibrated: tune its "
+        "strength (TunedOrthogonalClassifier), or use method='score'.",
     }[which]
     return Finding(f"{which} classifier calibrated", status, evidence, "" if status == "ok" else advice)
 

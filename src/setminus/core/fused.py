@@ -62,8 +62,8 @@ def rows_minus_rows(full: Floats, principal: Floats, prior: Floats, strength: fl
     prior = np.broadcast_to(prior, full.shape).reshape(-1, n_classes) if per_row else prior.reshape(1, n_classes)
     arrays = [full, principal, out]
     straight = all(a.flags.c_contiguous for a in arrays) and full.dtype.char in "fd"
-    loop = _power_rows if strength != 1 else _binary_rows if n_classes == 2 else _rows
-    kernel = _compiled(loop) if straight and full.size >= COMPILED_FROM else None
+    easy = strength == 1 and not per_row
+    kernel = _compiled(n_classes, easy) if straight and full.size >= COMPILED_FROM else None
     rows = [a.reshape(-1, n_classes) for a in (full, principal)]
     target = out.reshape(-1, n_classes)
     floor, slack = float(np.sqrt(np.finfo(full.dtype).tiny)), tolerance(full.dtype)
@@ -82,7 +82,8 @@ def rows_minus_rows(full: Floats, principal: Floats, prior: Floats, strength: fl
         plain &= _on_threads(functools.partial(block, run=_numpy_block), len(target), size)
     else:
         block(0, 0, kernel)  # compiles here, not on two threads at once
-        size = -(-len(target) // _threads())
+        # more blocks than threads: a thread whose core is busy elsewhere takes fewer
+        size = -(-len(target) // (8 * _threads()))
         plain &= _on_threads(functools.partial(block, run=kernel), len(target), size)
     if not np.may_share_memory(target, out):  # reshape had to copy
         out[...] = target.reshape(out.shape)
@@ -118,13 +119,11 @@ def _on_threads(block: Callable[[int, int], bool], n_rows: int, size: int) -> bo
     starts = range(0, n_rows, size)
     threads = min(_threads(), len(starts))
 
-    def every_kth(first: int) -> bool:
-        done = [block(start, min(start + size, n_rows)) for start in starts[first::threads]]
-        return all(done)
+    def one(start: int) -> bool:
+        return block(start, min(start + size, n_rows))
 
-    if threads == 1:
-        return every_kth(0)
-    return all(list(_pool(threads).map(every_kth, range(threads))))
+    # every block runs, plain or not: a list, since all() would stop at the first False
+    return all(list(map(one, starts) if threads == 1 else _pool(threads).map(one, starts)))
 
 
 @functools.cache
@@ -141,12 +140,13 @@ def _threads() -> int:
 
 
 @functools.cache
-def _compiled(loop: Kernel) -> Kernel | None:
-    """The loop over rows, compiled; None without numba."""
+def _compiled(n_classes: int, easy: bool) -> Kernel | None:
+    """The loop over rows of so many classes, compiled; None without numba. Easy: strength 1 and one prior for all."""
     try:
         import numba
     except ImportError:
         return None
+    loop = _power_rows if not easy else _binary_rows if n_classes == 2 else _rows_of(n_classes)
     compiled: Kernel = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"}, cache=True)(loop)
     return compiled
 
@@ -154,14 +154,14 @@ def _compiled(loop: Kernel) -> Kernel | None:
 def _binary_rows(
     full: Floats, principal: Floats, prior: Floats, strength: float, floor: float, slack: float, out: Floats
 ) -> bool:
-    step = 1 if len(prior) > 1 else 0
+    p0, p1 = prior[0, 0], prior[0, 1]
     odd = 0
     for i in range(len(full)):
         f0, f1 = full[i, 0], full[i, 1]
         q0, q1 = principal[i, 0], principal[i, 1]
         # prior * full / principal with both sides times q0 * q1: one division a row
-        a0 = prior[i * step, 0] * f0 * q1
-        a1 = prior[i * step, 1] * f1 * q0
+        a0 = p0 * f0 * q1
+        a1 = p1 * f1 * q0
         plain = (min(f0, f1) >= 0) & (min(q0, q1) >= floor) & (abs(f0 + f1 - 1) + abs(q0 + q1 - 1) <= slack)
         odd += 0 if plain else 1
         scale = 1 / (a0 + a1)
@@ -170,31 +170,40 @@ def _binary_rows(
     return odd == 0
 
 
-def _rows(
-    full: Floats, principal: Floats, prior: Floats, strength: float, floor: float, slack: float, out: Floats
-) -> bool:
-    step = 1 if len(prior) > 1 else 0
-    odd = 0
-    for i in range(len(full)):
-        total, full_total, principal_total = 0.0, 0.0, 0.0
-        full_low, principal_low = 1.0, 1.0
-        for k in range(full.shape[1]):
-            f, q = full[i, k], principal[i, k]
-            ratio = prior[i * step, k] * f / q
-            out[i, k] = ratio
-            total += ratio
-            full_total += f
-            principal_total += q
-            full_low = min(full_low, f)
-            principal_low = min(principal_low, q)
-        # sums, since NaN gets past min() and max()
-        off = abs(full_total - 1) + abs(principal_total - 1)
-        plain = (full_low >= 0) & (principal_low >= floor) & (off <= slack) & (total > 0)
-        odd += 0 if plain else 1
-        scale = 1 / total
-        for k in range(full.shape[1]):
-            out[i, k] *= scale
-    return odd == 0
+def _rows_of(n_classes: int) -> Kernel:
+    """The loop for so many classes: known when it is compiled, so that the compiler unrolls a row."""
+    rows = max(1, 128 // n_classes)
+
+    def loop(
+        full: Floats, principal: Floats, prior: Floats, strength: float, floor: float, slack: float, out: Floats
+    ) -> bool:
+        odd = 0
+        flat_full, flat_principal, flat_out = full.reshape(-1), principal.reshape(-1), out.reshape(-1)
+        laid_out = np.empty(rows * n_classes, prior.dtype)
+        for j in range(len(laid_out)):
+            laid_out[j] = prior[0, j % n_classes]
+        for start in range(0, len(flat_full), len(laid_out)):
+            # a few rows at a time stay in the nearest cache: divided all at once, then summed row by row
+            stop = min(start + len(laid_out), len(flat_full))
+            f, q, r = flat_full[start:stop], flat_principal[start:stop], flat_out[start:stop]
+            for j in range(len(f)):
+                odd += (f[j] < 0) | (q[j] < floor)
+                r[j] = laid_out[j] * f[j] / q[j]
+            for i in range(len(f) // n_classes):
+                total, full_total, principal_total = 0.0, 0.0, 0.0
+                for k in range(n_classes):
+                    total += r[i * n_classes + k]
+                    full_total += f[i * n_classes + k]
+                    principal_total += q[i * n_classes + k]
+                # the deviations are added, since NaN gets past min() and max()
+                off = abs(full_total - 1) + abs(principal_total - 1)
+                odd += 0 if (off <= slack) & (total > 0) else 1
+                scale = 1 / total
+                for k in range(n_classes):
+                    r[i * n_classes + k] *= scale
+        return odd == 0
+
+    return loop
 
 
 def _power_rows(

@@ -132,9 +132,12 @@ def group_frequencies(
 
 
 def _columns(sensitive_features: Any) -> list[NDArray[Any]]:
-    """The columns, with numbers that came as objects made numbers again."""
+    """The columns, with numbers that came as objects made numbers again, and in one precision."""
     columns = column_arrays(sensitive_features)
-    numbers = [c.dtype.kind == "O" and all(type(v) in (int, float) for v in c.tolist()) for c in columns]
+    numbers = [
+        c.dtype.kind == "f" or (c.dtype.kind == "O" and all(type(v) in (int, float) for v in c.tolist()))
+        for c in columns
+    ]
     return [c.astype(np.float64) if number else c for c, number in zip(columns, numbers, strict=True)]
 
 

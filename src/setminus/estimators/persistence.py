@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
+
+from setminus.files import written_whole
 
 __all__ = ["load", "save"]
 
@@ -56,16 +57,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
     """
     import skops.io
 
-    target = Path(path)
-    handle, beside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(skops.io.dumps(model))
-        Path(beside).replace(target)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise
-    return target
+    with written_whole(path) as partial:
+        partial.write_bytes(skops.io.dumps(model))
+    return Path(path)
 
 
 def load(path: str | os.PathLike[str], *, trusted: Iterable[str] = ()) -> Any:

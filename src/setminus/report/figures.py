@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from itertools import pairwise
+from math import log10
 from typing import Any
 
-__all__ = ["frontier_figure", "histogram_figure", "rates_figure", "reliability_figure"]
+__all__ = ["frontier_figure", "group_name", "histogram_figure", "rates_figure", "reliability_figure"]
 
 Figure = dict[str, Any]
 
@@ -21,21 +23,36 @@ DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 BEFORE, AFTER = "#8C8C8C", "#3A87C8"
 
 
+def group_name(label: Any) -> str:
+    """A group's label as a record holds it, as text: where columns were crossed, it is a list.
+
+    Examples
+    --------
+    >>> group_name("f"), group_name(["f", 30])
+    ('f', 'f, 30')
+    """
+    return ", ".join(map(str, label)) if isinstance(label, list) else str(label)
+
+
 def rates_figure(
-    name: str, models: Sequence[tuple[str, Sequence[dict[str, Any]]]], rate: str, *, colour_of: dict[str, int]
+    models: Sequence[tuple[str, Sequence[dict[str, Any]]]],
+    rate: str,
+    *,
+    colour_of: dict[str, int],
+    span: tuple[float, float],
 ) -> Figure:
     """One rate of each group, model under model: the line between the groups is the gap.
 
     Parameters
     ----------
-    name : str
-        What the rate says, for the axis.
     models : sequence of (title, group rates)
         In the order from top to bottom.
     rate : str
         Which of the intervals in a group's rates to draw.
     colour_of : dict of str to int
         Place of each group in the palette.
+    span : (low, high)
+        What the axis shows; give two rates the same width, so that gaps may be compared.
     """
     titles = [escape(title) for title, _ in models]
     data: list[dict[str, Any]] = []
@@ -73,13 +90,18 @@ def rates_figure(
                 "customdata": [[point["low"], point["high"]] for _, point in points],
                 "mode": "markers",
                 "name": group,
-                "marker": {"color": _pick(COLOURS, place), "symbol": _pick(SYMBOLS, place), "size": 12},
+                # each smaller than the one below it, so that equal rates do not hide a group
+                "marker": {
+                    "color": _pick(COLOURS, place),
+                    "symbol": _pick(SYMBOLS, place),
+                    "size": max(15 - 4 * place, 6),
+                },
                 "hovertemplate": f"{group}, %{{y}}: %{{x:.1%}}, "
                 "interval %{customdata[0]:.1%} to %{customdata[1]:.1%}<extra></extra>",
             }
         )
     layout = _layout(height=130 + 52 * len(models))
-    layout["xaxis"] |= {"title": {"text": escape(name)}, "tickformat": ".0%"}
+    layout["xaxis"] |= {"tickformat": ".0%", "range": list(span)}
     layout["yaxis"] |= {
         "type": "category",
         "categoryorder": "array",
@@ -137,7 +159,7 @@ def frontier_figure(frontier: dict[str, Any], tested: Sequence[tuple[str, float,
             }
         )
     layout = _layout(height=430)
-    layout["xaxis"] |= {"title": {"text": f"{gap} gap (left is fairer)"}, "rangemode": "tozero"}
+    layout["xaxis"] |= {"title": {"text": f"gap: {gap}"}, "rangemode": "tozero"}
     layout["yaxis"] |= {"title": {"text": score}, "tickformat": ".1%", "range": _score_range(frontier, tested)}
     layout["shapes"] = [
         {
@@ -198,17 +220,29 @@ def reliability_figure(curves: Sequence[dict[str, Any]], *, colour_of: dict[str,
     return {"data": data, "layout": layout}
 
 
-def histogram_figure(histograms: Sequence[dict[str, Any]], *, colour_of: dict[str, int], top: float) -> Figure:
-    """Where each group's scores lie among the rows of one label; equal outlines are what equalized odds asks."""
+def histogram_figure(
+    histograms: Sequence[dict[str, Any]], *, colour_of: dict[str, int], span: tuple[float, float]
+) -> Figure:
+    """Where each group's scores lie among the rows of one label; equal outlines are what equalized odds asks.
+
+    Parameters
+    ----------
+    histograms : sequence of dict
+        `group`, `edges` and `share`; two neighbouring bins are drawn as one.
+    colour_of : dict of str to int
+        Place of each group in the palette.
+    span : (low, high)
+        Shares that the axis shows, which is logarithmic: most scores are near 0 or 1, the rest decides.
+    """
     data = []
     for histogram in histograms:
         group = _text(histogram["group"])
         place = colour_of[group]
-        edges = histogram["edges"]
+        edges, share = histogram["edges"][::2], histogram["share"]
         data.append(
             {
-                "x": [(low + high) / 2 for low, high in zip(edges[:-1], edges[1:], strict=True)],
-                "y": histogram["share"],
+                "x": [(low + high) / 2 for low, high in pairwise(edges)],
+                "y": [one + two or None for one, two in zip(share[::2], share[1::2], strict=True)],
                 "mode": "lines",
                 "name": group,
                 "line": {
@@ -222,7 +256,13 @@ def histogram_figure(histograms: Sequence[dict[str, Any]], *, colour_of: dict[st
         )
     layout = _layout(height=280)
     layout["xaxis"] |= {"title": {"text": "score"}, "range": [0, 1]}
-    layout["yaxis"] |= {"title": {"text": "share of rows"}, "tickformat": ".0%", "range": [0, top]}
+    layout["yaxis"] |= {
+        "title": {"text": "share of rows, log scale"},
+        "type": "log",
+        "range": [log10(share) for share in span],
+        "tickvals": [0.001, 0.01, 0.1, 1],
+        "ticktext": ["0.1%", "1%", "10%", "100%"],
+    }
     return {"data": data, "layout": layout}
 
 
@@ -256,5 +296,4 @@ def _pick(palette: Sequence[str], place: int) -> str:
 
 
 def _text(label: Any) -> str:
-    """A group's label, harmless: several crossed columns are a list."""
-    return escape(" & ".join(map(str, label)) if isinstance(label, list) else str(label))
+    return escape(group_name(label))

@@ -1,0 +1,40 @@
+"""The command: ``python -m benchmarks [speed | peers | proxy | tables | all]``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def main() -> None:
+    """Run what is asked for; without an argument, everything."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("what", nargs="?", default="all", choices=["all", "speed", "peers", "proxy", "tables"])
+    parser.add_argument("--seeds", type=int, default=5, help="splits of peers and proxy (default: 5)")
+    parser.add_argument("--again", metavar="TEXT", help="first remove the records of methods with TEXT in their name")
+    parser.add_argument("--repeats", type=int, default=9, help="repeats of each timing of speed (default: 9)")
+    parser.add_argument("--results", type=Path, default=Path("results"), help="where records are (default: results)")
+    parser.add_argument("--docs", type=Path, default=Path("docs"), help="where tables go (default: docs)")
+    args = parser.parse_args()
+
+    # imported when needed: the tables must not wait for, nor need, the libraries that are compared
+    if args.what in ("all", "speed"):
+        from benchmarks import speed
+
+        speed.run(args.repeats, args.results / "speed" / "records.jsonl")
+    if args.what in ("all", "peers"):
+        from benchmarks import peers
+
+        peers.run(range(args.seeds), again=args.again, records=args.results / "peers" / "records.jsonl")
+    if args.what in ("all", "proxy"):
+        from benchmarks import proxy
+
+        proxy.run(range(args.seeds), again=args.again, records=args.results / "proxy" / "records.jsonl")
+    if args.what in ("all", "tables"):
+        from benchmarks import tables
+
+        tables.run(args.results / "peers" / "records.jsonl", args.docs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""Records to one html file that needs nothing else: no server, no network."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from setminus.files import written_whole
+from setminus.report.fairness import fairness_section
+from setminus.report.figures import group_name
+
+__all__ = ["build_page", "write_page"]
+
+SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {"fairness": fairness_section}
+
+
+def build_page(records: Sequence[dict[str, Any]]) -> str:
+    """The page as text: one section for each record, in the given order.
+
+    Parameters
+    ----------
+    records : sequence of dict
+        Each with a `job` that has a section here.
+
+    Returns
+    -------
+    str
+        Html with style, script and figures inside; every text that comes from a record is escaped.
+    """
+    if not records:
+        raise ValueError("no records came: a page needs at least one, for example the last of `setminus demo`.")
+    unknown = sorted({str(record.get("job")) for record in records} - {*SECTIONS})
+    if unknown:
+        raise ValueError(
+            f"no section shows the job {', '.join(unknown)}: the page knows {', '.join(sorted(SECTIONS))}."
+        )
+    sections = [SECTIONS[record["job"]](record) for record in records]
+    figures = {
+        f"{number}-{name}": figure
+        for number, section in enumerate(sections)
+        for name, figure in section["figures"].items()
+    }
+    template = _environment().get_template("page.html.j2")
+    page: str = template.render(
+        records=records,
+        sections=sections,
+        figures_json=_script_safe(json.dumps(figures)),
+        plotly_js=_plotly_js(),
+    )
+    return page
+
+
+def write_page(path: str | os.PathLike[str], records: Sequence[dict[str, Any]]) -> Path:
+    """Write the page of `build_page` to a file, whose folder is made where it does not exist.
+
+    Parameters
+    ----------
+    path : path
+    records : sequence of dict
+
+    Returns
+    -------
+    Path
+        Where the page is.
+    """
+    page = build_page(records)
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with written_whole(target) as partial:
+        partial.write_text(page, encoding="utf-8")
+    return target
+
+
+def _environment() -> Any:
+    try:
+        import jinja2
+    except ImportError as error:
+        raise ImportError('the page needs jinja2 and plotly: pip install "setminus[cli]"') from error
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("setminus.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters["group_name"] = group_name
+    environment.filters["percent"] = lambda share: "n/a" if share is None else f"{100 * share:.1f} %"
+    return environment
+
+
+def _plotly_js() -> str:
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError as error:
+        raise ImportError('the page needs jinja2 and plotly: pip install "setminus[cli]"') from error
+    script: str = get_plotlyjs()
+    return script
+
+
+def _script_safe(text: str) -> str:
+    """JSON that cannot end the script element around it."""
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

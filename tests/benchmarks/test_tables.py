@@ -1,0 +1,101 @@
+"""The comparison's page, from records made by hand."""
+
+import numpy as np
+import pytest
+
+from benchmarks import tables
+from benchmarks.peers import already
+from benchmarks.points import OURS, lead, points_of
+from setminus.experiments.records import append_record, read_records
+
+
+def record(name, seed, accuracy, gap, tolerance=None, needs_attribute=False, auc=0.9):
+    metrics = {
+        "accuracy": accuracy,
+        "equalized_odds_sum": gap,
+        "equalized_odds_max": gap / 2,
+        "demographic_parity": 0.1,
+        "auc": auc,
+        "log_loss": None,
+        "strength": 0.3,
+    }
+    config = {"tolerance": tolerance, "needs_attribute": needs_attribute, "deterministic": True}
+    return {"name": name, "config": config, "seed": seed, "versions": {}, "metrics": metrics, "seconds": 1.0}
+
+
+def ours(seed):
+    noise = 0.0001 * seed
+    for tolerance, accuracy, gap in ((0.02, 0.86, 0.02), (0.05, 0.87, 0.06)):
+        yield record(OURS[False], seed, accuracy + noise, gap, tolerance)
+        yield record(OURS[True], seed, accuracy + noise, gap, tolerance, needs_attribute=True)
+    yield record("base", seed, 0.871 + noise, 0.14)
+
+
+def with_peer(accuracy, gap, name="Fairlearn ExponentiatedGradient"):
+    return [r for s in range(5) for r in (*ours(s), record(name, s, accuracy + 0.0001 * (s % 2), gap, 0.01, auc=0.8))]
+
+
+@pytest.mark.parametrize(("accuracy", "ahead"), [(0.850, 0.0152), (0.865, 0.0002), (0.880, -0.0148)])
+def test_lead_is_read_off_the_line_between_our_points(accuracy, ahead):
+    points = points_of(with_peer(accuracy, 0.04))
+    found = lead(points["Fairlearn ExponentiatedGradient"][0], points)
+    # ours at 0.04 is half way between 0.86 and 0.87
+    assert found.accuracy == pytest.approx(ahead - 0.00004, abs=1e-9)
+    assert found.smallest_gap == pytest.approx(0.02)
+
+
+def test_a_point_of_ours_that_another_beats_does_not_bend_the_line():
+    plain = with_peer(0.865, 0.04)
+    beaten = [record(OURS[False], s, 0.80, 0.03, 0.03) for s in range(5)]
+    first, second = (
+        lead(points_of(r)["Fairlearn ExponentiatedGradient"][0], points_of(r)) for r in (plain, plain + beaten)
+    )
+    assert first.accuracy == pytest.approx(second.accuracy)
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "gap", "words"),
+    [(0.85, 0.04, "we win"), (0.88, 0.04, "we lose"), (0.8652, 0.04, "level"), (0.85, 0.01, "beyond our reach")],
+)
+def test_the_page_says_who_is_ahead(accuracy, gap, words):
+    records = with_peer(accuracy, gap)
+    page = tables.write(records, points_of(records))
+    line = next(line for line in page.splitlines() if line.startswith("- **Fairlearn ExponentiatedGradient**"))
+    found = {word for word in ("we win", "we lose", "level", "beyond our reach") if word in line}
+    assert found == {words}
+    assert "AUC of its probabilities 0.800" in line
+
+
+def test_a_method_that_lacks_a_seed_is_left_out():
+    records = with_peer(0.865, 0.04)
+    assert "Fairlearn ExponentiatedGradient" in points_of(records)
+    records = [r for r in records if (r["name"], r["seed"]) != ("Fairlearn ExponentiatedGradient", 3)]
+    assert "Fairlearn ExponentiatedGradient" not in points_of(records)
+
+
+def test_the_page_and_the_picture_are_made_from_records_alone(tmp_path):
+    for r in with_peer(0.865, 0.04):
+        append_record(tmp_path / "records.jsonl", r)
+    tables.run(tmp_path / "records.jsonl", tmp_path / "docs")
+    assert "by 5 seeds" in (tmp_path / "docs" / "peers.md").read_text(encoding="utf-8")
+    assert 5_000 < (tmp_path / "docs" / "peers.png").stat().st_size < 150_000
+
+
+def test_again_removes_only_what_is_named(tmp_path):
+    path = tmp_path / "records.jsonl"
+    for r in with_peer(0.865, 0.04):
+        append_record(path, r)
+    everything = already(path)
+    kept = already(path, again="tuned")
+    assert {name for _, name, _ in everything - kept} == set(OURS.values())
+    assert len(read_records(path)) == len(kept)
+
+
+def test_error_counts_the_noise_of_the_gaps():
+    rng = np.random.default_rng(0)
+    calm, noisy = [], []
+    for seed in range(5):
+        calm += [*ours(seed), record("peer", seed, 0.865, 0.04)]
+        noisy += [*ours(seed), record("peer", seed, 0.865, 0.04 + 0.02 * rng.normal())]
+    error = [lead(points_of(r)["peer"][0], points_of(r)).error for r in (calm, noisy)]
+    assert error[1] > 3 * error[0]
