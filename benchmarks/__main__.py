@@ -33,7 +33,7 @@ def main() -> None:
     if args.what in ("all", "tables"):
         from benchmarks import tables
 
-        tables.run(args.results / "peers" / "records.jsonl", args.docs)
+        tables.run(args.results / "peers" / "records.jsonl", args.docs, Path("README.md"))
 
 
 if __name__ == "__main__":

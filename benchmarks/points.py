@@ -59,7 +59,7 @@ class Lead:
 
 
 def points_of(records: list[dict[str, Any]]) -> dict[str, list[Point]]:
-    """The points of each method by rising tolerance, methods in the order of the records.
+    """The points of each method by rising tolerance: the base, ours, and the others in the order of the records.
 
     A method counts only with every seed that there is, so that all means are over the same splits.
     """
@@ -78,7 +78,9 @@ def points_of(records: list[dict[str, Any]]) -> dict[str, list[Point]]:
         seconds = np.array([row["seconds"] for row in rows])
         point = Point(name, tolerance, config["needs_attribute"], config["deterministic"], metrics, seconds)
         points.setdefault(name, []).append(point)
-    return {name: sorted(path, key=lambda p: p.tolerance or 0) for name, path in points.items()}
+    # what everyone starts from, then ours, then the others
+    order = sorted(points, key=lambda name: (name != "base", not name.startswith("setminus")))
+    return {name: sorted(points[name], key=lambda p: p.tolerance or 0) for name in order}
 
 
 def lead(peer: Point, points: dict[str, list[Point]]) -> Lead:

@@ -61,15 +61,59 @@ straight line between its points that no other of its points beats.
 """
 
 
-def run(records: Path, docs: Path) -> None:
-    """Write peers.md and peers.png."""
+BRIEF = (
+    ("base", None),
+    ("setminus tuned, proxy mixture", 0.02),
+    ("setminus tuned, proxy mixture", 0.05),
+    ("setminus tuned, group", 0.05),
+    ("OxonFair, inferred groups", 0.05),
+    ("OxonFair, group", 0.05),
+    ("Fairlearn ExponentiatedGradient", 0.02),
+    ("Fairlearn ThresholdOptimizer", None),
+    ("AIF360 EqOdds", None),
+)
+"""The rows that the README shows of the many."""
+
+MARKS = "<!-- numbers -->\n", "<!-- end of numbers -->\n"
+
+
+def run(records: Path, docs: Path, readme: Path | None = None) -> None:
+    """Write peers.md and peers.png, and a README's numbers between their marks."""
     found = read_records(records)
     points = points_of(found)
+    if readme is not None:
+        text = readme.read_text(encoding="utf-8")
+        readme.write_text(with_numbers(text, brief(found, points)), encoding="utf-8")
     docs.mkdir(parents=True, exist_ok=True)
     draw(points, docs / "peers.png")
     page = docs / "peers.md"
     page.write_text(write(found, points), encoding="utf-8")
     print(f"wrote {page} and {docs / 'peers.png'}")
+
+
+def with_numbers(text: str, numbers: str) -> str:
+    """A text with other numbers between its marks."""
+    before, rest = text.split(MARKS[0])
+    _, after = rest.split(MARKS[1])
+    return f"{before}{MARKS[0]}{numbers}{MARKS[1]}{after}"
+
+
+def brief(records: list[dict[str, Any]], points: dict[str, list[Point]]) -> str:
+    """A few rows of the page, for the README."""
+    seeds = len({record["seed"] for record in records})
+    shown = [point for name, tolerance in BRIEF for point in points.get(name, []) if point.tolerance == tolerance]
+    rows = [
+        f"| {point.name}{'' if point.tolerance is None else f', {point.tolerance:g} asked'} | "
+        f"{_cell(point, 'accuracy')} | {_cell(point, 'equalized_odds_sum')} | {_cell(point, 'auc') or 'none'} | "
+        f"{'yes' if point.needs_attribute else 'no'} | {'no' if point.deterministic else 'yes'} |"
+        for point in shown
+    ]
+    head = (
+        f"UCI Adult, gradient boosting that does not see sex, {seeds} random splits, mean ± standard deviation on the "
+        "test rows:\n\n| | accuracy | equalized odds gap, sum | AUC | needs sex to predict | decides by chance |\n"
+        "|---|---|---|---|---|---|\n"
+    )
+    return head + "\n".join(rows) + "\n"
 
 
 def write(records: list[dict[str, Any]], points: dict[str, list[Point]]) -> str:

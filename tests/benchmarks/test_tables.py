@@ -1,5 +1,7 @@
 """The comparison's page, from records made by hand."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,8 @@ from benchmarks import tables
 from benchmarks.peers import already
 from benchmarks.points import OURS, lead, points_of
 from setminus.experiments.records import append_record, read_records
+
+ROOT = Path(__file__).parents[2]
 
 
 def record(name, seed, accuracy, gap, tolerance=None, needs_attribute=False, auc=0.9):
@@ -99,3 +103,22 @@ def test_error_counts_the_noise_of_the_gaps():
         noisy += [*ours(seed), record("peer", seed, 0.865, 0.04 + 0.02 * rng.normal())]
     error = [lead(points_of(r)["peer"][0], points_of(r)).error for r in (calm, noisy)]
     assert error[1] > 3 * error[0]
+
+
+def test_the_committed_tables_are_what_the_records_say():
+    """Whoever changes a number by hand, or forgets to make the tables again, is told."""
+    found = read_records(ROOT / "results" / "peers" / "records.jsonl")
+    points = points_of(found)
+    assert (ROOT / "docs" / "peers.md").read_text() == tables.write(found, points)
+    readme = (ROOT / "README.md").read_text()
+    assert tables.with_numbers(readme, tables.brief(found, points)) == readme
+    assert tables.with_numbers(readme, "other\n") != readme
+
+
+def test_the_bar_on_adult_is_met_by_the_records():
+    found = points_of(read_records(ROOT / "results" / "peers" / "records.jsonl"))
+    ours = next(point for point in found[OURS[False]] if point.tolerance == 0.05)
+    assert len(ours.seconds) >= 5
+    assert ours.accuracy >= 0.868
+    assert ours.gap <= 0.075 < found["base"][0].gap
+    assert not ours.needs_attribute

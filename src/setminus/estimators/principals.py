@@ -207,7 +207,6 @@ class ProxyPrincipal(_AttributePrincipal):
         self._order = [found.tolist().index(name) for name in names.tolist()]
         if self.method == "score":
             score = self._out_of_fold(model, X, attribute)
-            # bins of equal width: rows whose group is certain share one, whichever fold's model was how certain
             bins = KBinsDiscretizer(20, strategy="uniform")
             head = make_pipeline(bins, LogisticRegression(max_iter=1000))
             self.score_model_ = fit_part("score model", head, score, y, sample_weight=sample_weight)
@@ -232,5 +231,10 @@ class ProxyPrincipal(_AttributePrincipal):
 
 
 def _score(attribute_proba: Proba) -> Proba:
-    """All but the last group's probability: a row of the simplex without its redundancy."""
-    return attribute_proba[:, :-1]
+    """Log-odds of each group against the last, no further than 3 from even.
+
+    Beyond that a row's group is certain, and how certain differs from fold to fold.
+    """
+    log_proba = np.log(np.clip(attribute_proba, 1e-6, 1))
+    score: Proba = np.clip(log_proba[:, :-1] - log_proba[:, -1:], -3, 3)
+    return score

@@ -18,7 +18,7 @@ __all__ = ["COUNTED", "Problem", "decide", "search"]
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
-THRESHOLDS = 400
+THRESHOLDS = 1000
 """Quantiles of the score to try as a threshold."""
 
 ASKED = 100

@@ -25,7 +25,8 @@ from setminus.estimators.search import COUNTED, Problem, decide, search
 
 __all__ = ["TunedOrthogonalClassifier"]
 
-STRENGTHS = tuple(np.round(np.linspace(0, 2, 41), 6).tolist())
+# fine where the choice mostly falls
+STRENGTHS = (*(i / 50 for i in range(51)), *(1 + i / 10 for i in range(1, 11)))
 
 
 class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -48,7 +49,7 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
     scoring : str or callable, default="accuracy"
         What to maximise: any scorer of scikit-learn, or a function of (estimator, X, y), which is slower.
     strengths : sequence of float, optional
-        Strengths to try; 0 to 2 in steps of 0.05 by default.
+        Strengths to try; 0 to 1 in steps of 0.02 and on to 2 in steps of 0.1 by default.
     cv : int or splitter, default=5
         Folds, stratified by group and label where it is a number.
     n_jobs : int, optional
