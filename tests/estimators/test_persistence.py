@@ -1,3 +1,6 @@
+import functools
+import os
+
 import numpy as np
 import pytest
 import skops.io
@@ -5,7 +8,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from setminus import (
@@ -32,6 +35,7 @@ LOGISTIC = LogisticRegression()
         OrthogonalClassifier(LOGISTIC, [GroupPrincipal(), LOGISTIC]),
         TunedOrthogonalClassifier(BOOSTING, ProxyPrincipal(BOOSTING), cv=2, strengths=[0, 1]),
         ImportanceWeightedClassifier(BOOSTING),
+        ImportanceWeightedClassifier(HistGradientBoostingClassifier(max_iter=5, categorical_features=[1])),
     ],
     ids=lambda model: f"{type(model).__name__}-{type(model.principal).__name__}-{getattr(model, 'calibration', None)}",
 )
@@ -67,6 +71,12 @@ def test_strangers_are_refused_by_name_until_they_are_trusted(rows, tmp_path):
     assert load(path, trusted=[tree]).get_depth() > 1
     with pytest.raises(TypeError, match="expected a list of type names"):
         load(path, trusted=tree)
+
+
+def test_a_partial_of_a_stranger_is_refused(tmp_path):
+    path = save(FunctionTransformer(functools.partial(os.system, "true")), tmp_path / "hostile.skops")
+    with pytest.raises(ValueError, match=r"not trusted: posix\.system"):
+        load(path)
 
 
 def test_what_is_no_model(tmp_path):

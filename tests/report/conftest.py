@@ -22,7 +22,8 @@ def fairness_record(groups=("Female", "Male"), n_classes=2, text="plain", seed=0
         return {"title": title, "about": f"{text} about", "audit": result.to_dict()}
 
     def point(score, gap):
-        return {"strength": 0.5, "threshold": 0.4, "score": score, "gap": gap}
+        decision = {"threshold": 0.4} if n_classes == 2 else {"offsets": [0.0] * n_classes}
+        return {"strength": 0.5, **decision, "score": score, "gap": gap}
 
     record = {
         "name": f"demo {text}",
@@ -64,6 +65,29 @@ def record():
     return fairness_record()
 
 
+@pytest.fixture
+def altered(record):
+    """A copy of the record that a test may change."""
+    return json.loads(json.dumps(record))
+
+
+@pytest.fixture(scope="session")
+def audit_record(record):
+    """What `setminus audit` writes: one score, no frontier, a limit."""
+    task = {key: record["task"][key] for key in ("data", "label", "labels", "ignored")}
+    model = {**record["metrics"]["models"][0], "title": "score"}
+    value = model["audit"]["demographic_parity"]["value"]
+    return {
+        **{key: record[key] for key in ("config", "seed", "versions", "steps", "seconds")},
+        "name": "audit",
+        "job": "audit",
+        "command": "setminus audit scored.csv",
+        "task": {**task, "score": "proba_1", "rows": {"test": 600}, "notes": ["one row was left out"]},
+        "metrics": {"models": [model]},
+        "limit": {"name": "demographic_parity", "limit": 2 * value, "value": value, "passed": True},
+    }
+
+
 @pytest.fixture(scope="session")
 def hostile_record():
     return fairness_record(groups=(HOSTILE, r"<b>bold</b> & co $\frac$"), text=HOSTILE)
@@ -71,5 +95,5 @@ def hostile_record():
 
 @pytest.fixture(scope="session")
 def crowded_record():
-    """Five groups and three classes."""
-    return fairness_record(groups=("a", "b", "c", "d", "e"), n_classes=3)
+    """Eight groups and five classes: more than the figures show."""
+    return fairness_record(groups=tuple("abcdefgh"), n_classes=5)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 import setminus
-from setminus.cli.errors import check_folder
+from setminus.cli.errors import check_file, check_folder
 
 __all__ = ["app"]
 
@@ -16,10 +18,33 @@ __all__ = ["app"]
 app = typer.Typer(
     help="Predict as well as you can without what you must ignore.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Start with:  setminus demo,  or:  setminus fit people.csv --label income --ignore sex --out model.skops",
 )
+data_app = typer.Typer(help="The data sets that the project knows: list them, fetch one.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
+
+Principal = Literal["proxy", "group"]
+Constraint = Literal["equalized_odds", "demographic_parity", "equal_opportunity"]
+Agg = Literal["max", "sum"]
+Engine = Literal["arrow", "dask"]
+
+Label = Annotated[str, typer.Option(help="The column to predict.", show_default=False)]
+Ignore = Annotated[
+    list[str], typer.Option(help="A column that must not matter; may be repeated, then all are crossed.")
+]
+Positive = Annotated[str | None, typer.Option(help="The value of the label that counts as 1, against all others.")]
+Header = Annotated[
+    bool | None, typer.Option("--header/--no-header", help="CSV: whether the first line has names; else guessed.")
+]
+Encoding = Annotated[str, typer.Option(help="CSV: the encoding of the text, such as latin-1.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of splits, folds, fits and the audit.")]
+Trusted = Annotated[
+    list[str] | None, typer.Option("--trust", help="A type that a model file may hold beyond the reviewed ones.")
+]
 
 
 def _show_version(wanted: bool) -> None:
@@ -38,9 +63,221 @@ def setminus_command(
 
 
 @app.command()
+def fit(
+    table: Annotated[Path, typer.Argument(help="CSV (also .gz), Parquet or Arrow file to learn from.")],
+    label: Label,
+    ignore: Ignore,
+    out: Annotated[Path, typer.Option(help="Where to write the model; audit.json and report.html go beside it.")],
+    positive: Positive = None,
+    full: Annotated[
+        str, typer.Option(help="hist_gradient_boosting, logistic, or a model file to take as it is.")
+    ] = "hist_gradient_boosting",
+    principal: Annotated[
+        Principal, typer.Option(help="proxy: the groups are unknown when the model is used; group: they are known.")
+    ] = "proxy",
+    constraint: Annotated[Constraint, typer.Option(help="The gap between groups to bound.")] = "equalized_odds",
+    agg: Annotated[
+        Agg, typer.Option(help="Equalized odds: the larger difference, or the sum as in the paper.")
+    ] = "max",
+    tolerance: Annotated[float, typer.Option(min=0, help="How large that gap may be.")] = 0.05,
+    test: Annotated[Path | None, typer.Option(help="A file to judge by, instead of held-out rows.")] = None,
+    test_size: Annotated[float, typer.Option(help="Share of the rows to hold out.")] = 0.25,
+    seed: Seed = 0,
+    header: Header = None,
+    encoding: Encoding = "utf-8",
+    trust: Trusted = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Train a model that ignores columns, tune how much, audit it, write it with a page about it.
+
+    Example: setminus fit adult.csv --label income --ignore sex --out model.skops
+    """
+    check_file(out, "--out")
+    from setminus.cli.display import Display
+    from setminus.experiments.records import write_json
+    from setminus.jobs.fitting import FitConfig, fit_table
+    from setminus.report.page import write_page
+
+    display = Display(quiet or json)
+    config = FitConfig(
+        table=str(table),
+        label=label,
+        ignore=tuple(ignore),
+        positive=positive,
+        full=full,
+        principal=principal,
+        constraint=constraint,
+        agg=agg,
+        tolerance=tolerance,
+        test=None if test is None else str(test),
+        test_size=test_size,
+        seed=seed,
+        header=header,
+        encoding=encoding,
+        trusted=tuple(trust or ()),
+    )
+    model, record = fit_table(config, display.step, _command())
+    record["usage"], record["usage_command"] = _usage(out, record["task"]["groups_needed"])
+    with display.step("write the model, the audit and the page"):
+        setminus.save(model, out)
+        audit_file = write_json(out.parent / "audit.json", record)
+        page = write_page(out.parent / "report.html", [record])
+    if json:
+        typer.echo(audit_file.read_text(encoding="utf-8"))
+        return
+    display.columns(record["task"])
+    display.models(record)
+    display.say(f"model  {out}", f"audit  {audit_file}", f"page   {page.resolve()}")
+
+
+@app.command()
+def apply(
+    arguments: Annotated[
+        list[Path], typer.Argument(metavar="[MODEL] DATA", help="A model file and the table to score, or the table.")
+    ],
+    out: Annotated[Path, typer.Option(help="Where to write the table with its scores; the ending says the format.")],
+    full: Annotated[str | None, typer.Option(help="Columns of full probabilities, separated by commas.")] = None,
+    principal: Annotated[str | None, typer.Option(help="Columns of principal probabilities, likewise.")] = None,
+    prior: Annotated[
+        str | None, typer.Option(help="Class frequencies of the principal's data, by commas, or uniform.")
+    ] = None,
+    strength: Annotated[float, typer.Option(min=0, help="How much to subtract; 1 is the paper's formula.")] = 1.0,
+    engine: Annotated[Engine, typer.Option(help="arrow: here; dask: 2 processes, or a cluster.")] = "arrow",
+    scheduler: Annotated[str | None, typer.Option(help="Address of a running Dask scheduler.")] = None,
+    header: Header = None,
+    encoding: Encoding = "utf-8",
+    trust: Trusted = None,
+    quiet: Quiet = False,
+) -> None:
+    """Score a table of any size with a model, or subtract columns of probabilities without one.
+
+    Example: setminus apply model.skops big.parquet --out scored.parquet
+    Example: setminus apply scores.parquet --full p0,p1 --principal q0,q1 --prior 0.7,0.3 --out scored.parquet
+    """
+    check_file(out, "--out")
+    from setminus.cli.display import Display
+    from setminus.jobs.applying import apply_file
+
+    display = Display(quiet)
+    with display.rows() as progress:
+        done = apply_file(
+            arguments,
+            out,
+            full=full,
+            principal=principal,
+            prior=prior,
+            strength=strength,
+            engine=engine if scheduler is None else "dask",
+            scheduler=scheduler,
+            header=header,
+            encoding=encoding,
+            trusted=tuple(trust or ()),
+            progress=progress,
+        )
+    display.say(f"{done.n_rows:,} rows with {', '.join(done.scores)} in {out}")
+
+
+@app.command()
+def audit(
+    table: Annotated[Path, typer.Argument(help="CSV (also .gz), Parquet or Arrow file with labels and scores.")],
+    label: Label,
+    ignore: Ignore,
+    score: Annotated[
+        list[str] | None,
+        typer.Option(help="Column with the probability of the second class, or one for each class (repeat)."),
+    ] = None,
+    prediction: Annotated[str | None, typer.Option(help="Column of decisions to judge.")] = None,
+    positive: Positive = None,
+    threshold: Annotated[float | None, typer.Option(min=0, max=1, help="Decide by this score.")] = None,
+    constraint: Annotated[Constraint, typer.Option(help="The gap that --fail-above bounds.")] = "equalized_odds",
+    agg: Annotated[Agg, typer.Option(help="Equalized odds: the larger difference, or the sum.")] = "max",
+    fail_above: Annotated[float | None, typer.Option(min=0, help="Exit with 1 where the gap is larger.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the audit as JSON to this file.")] = None,
+    page: Annotated[Path | None, typer.Option(help="Write a page about it to this file.")] = None,
+    seed: Seed = 0,
+    header: Header = None,
+    encoding: Encoding = "utf-8",
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Audit any system's scores: gaps with intervals, what they still say of the groups, and a verdict.
+
+    Example: setminus audit scored.parquet --label income --ignore sex --score p --fail-above 0.1
+    """
+    for path, option in ((out, "--out"), (page, "--page")):
+        if path is not None:
+            check_file(path, option)
+    from setminus.cli.display import Display
+    from setminus.experiments.records import to_json, write_json
+    from setminus.jobs.auditing import AuditConfig, audit_table
+    from setminus.report.page import write_page
+
+    display = Display(quiet or json)
+    config = AuditConfig(
+        table=str(table),
+        label=label,
+        ignore=tuple(ignore),
+        score=tuple(score or ()),
+        prediction=prediction,
+        positive=positive,
+        threshold=threshold,
+        constraint=constraint,
+        agg=agg,
+        fail_above=fail_above,
+        seed=seed,
+        header=header,
+        encoding=encoding,
+    )
+    result, record = audit_table(config, display.step, _command())
+    if out is not None:
+        write_json(out, record)
+    if page is not None:
+        write_page(page, [record])
+    if json:
+        typer.echo(to_json(record))
+    display.text(str(result))
+    limit = record.get("limit")
+    if limit is not None and not limit["passed"]:
+        typer.echo(f"{limit['name']} gap {limit['value']:.3f} is above {limit['limit']:g}", err=True)
+        raise typer.Exit(1)
+
+
+@app.command()
+def info(
+    model: Annotated[Path, typer.Argument(help="A model file that setminus wrote.")],
+    trust: Trusted = None,
+    json: Json = False,
+) -> None:
+    """Say what a model file holds: what it predicts, what it ignores, which columns it needs, how it was judged."""
+    from setminus.cli.display import Display
+    from setminus.experiments.records import to_json
+    from setminus.jobs.describing import describe_model
+
+    about = describe_model(model, tuple(trust or ()))
+    if json:
+        typer.echo(to_json(about))
+    else:
+        Display().about(about)
+
+
+@app.command()
+def report(
+    runs: Annotated[Path, typer.Argument(help="A folder with records.jsonl or audit.json, or such a file.")],
+    out: Annotated[Path | None, typer.Option(help="Where to write the page; beside the records by default.")] = None,
+) -> None:
+    """Make the page again, from the records alone."""
+    from setminus.jobs.reporting import page_of
+
+    if out is not None:
+        check_file(out, "--out")
+    typer.echo(page_of(runs, out).resolve())
+
+
+@app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the page and its record.")] = Path("report"),
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the fits, the folds and the audit.")] = 0,
+    seed: Seed = 0,
     picture: Annotated[Path | None, typer.Option(help="Draw the result as a PNG file, too.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the path of the page only.")] = False,
 ) -> None:
@@ -64,5 +301,34 @@ def demo(
 
         with display.step("draw the picture"):
             draw_picture(record, picture)
-    display.fairness(record)
+    display.models(record)
     typer.echo(page.resolve())
+
+
+@data_app.command("list")
+def data_list() -> None:
+    """The data sets, where each comes from, and whether it is here."""
+    from setminus.cli.display import Display
+    from setminus.datasets.sources import available, find_local
+
+    Display().sources([(source, find_local(source.name)) for source in available()])
+
+
+@data_app.command("fetch")
+def data_fetch(name: Annotated[str, typer.Argument(help="A name of the list.")]) -> None:
+    """Fetch a data set, check it, and print where it is."""
+    from setminus.datasets.sources import available, fetch
+    from setminus.tables.errors import check_names
+
+    check_names([name], [source.name for source in available()], "the list")
+    typer.echo(fetch(name))
+
+
+def _command() -> str:
+    return shlex.join(["setminus", *sys.argv[1:]])
+
+
+def _usage(out: Path, groups_needed: bool) -> tuple[str, str]:
+    needs = "with the ignored columns" if groups_needed else "without the ignored columns, if you like"
+    python = f'from setminus import load\n\nmodel = load("{out.name}")\nmodel.predict_proba(frame)  # {needs}'
+    return python, f"setminus apply {shlex.quote(out.name)} new.csv --out scored.csv"

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
-
-from setminus.report.figures import group_name
 
 __all__ = ["Display"]
 
@@ -23,6 +29,8 @@ ROWS = (
     ("equalized odds, max", "equalized_odds_max"),
     ("demographic parity", "demographic_parity"),
 )
+MOST_ROWS = 12
+"""Rates by group beyond this are left to the page."""
 
 
 class Display:
@@ -50,26 +58,93 @@ class Display:
             yield
         self.progress.print(f"{time.perf_counter() - start:6.1f} s  {escape(name)}")
 
-    def fairness(self, record: dict[str, Any]) -> None:
+    @contextmanager
+    def rows(self) -> Iterator[Callable[[int, int], None]]:
+        """A bar of rows done; gives what to call with the rows done and the rows in all."""
+        columns = (BarColumn(), MofNCompleteColumn(), TextColumn("rows"), TimeElapsedColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=self.progress, disable=not self.progress.is_terminal) as progress:
+            task = progress.add_task("", total=None)
+            yield lambda done, total: progress.update(task, completed=done, total=total)
+
+    def say(self, *lines: str) -> None:
+        """Plain lines, as they are."""
+        for line in lines:
+            self.results.print(line, markup=False, soft_wrap=True)
+
+    text = say
+
+    def models(self, record: dict[str, Any]) -> None:
         """The models of a fairness record side by side."""
         models = record["metrics"]["models"]
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        table.add_column(f"{record['task']['rows']['test']:,} test rows")
-        for model in models:
-            table.add_column(escape(model["title"]))
+        table = _table(f"{record['task']['rows']['test']:,} test rows", *(model["title"] for model in models))
         for title, key in ROWS:
             table.add_row(title, *(_interval(model["audit"][key]) for model in models))
-        for group in models[0]["audit"]["group_rates"]:
+        rates = models[0]["audit"]["group_rates"]
+        for group in rates[:MOST_ROWS]:
             cells = [
                 row["true_positive_rate"]
                 for model in models
                 for row in model["audit"]["group_rates"]
                 if row["group"] == group["group"] and row["label"] == group["label"]
             ]
-            table.add_row(escape(f"TPR, {group_name(group['group'])}"), *map(_interval, cells))
+            of = f"TPR, {group['group']}" if len(rates) == len({str(r["group"]) for r in rates}) else None
+            table.add_row(escape(of or f"TPR of {group['label']}, {group['group']}"), *map(_interval, cells))
         self.results.print()
         self.results.print(table)
+        if len(rates) > MOST_ROWS:
+            self.results.print(f"and {len(rates) - MOST_ROWS} more rates on the page")
         self.results.print()
+
+    def columns(self, task: dict[str, Any]) -> None:
+        """What each column of a user's table was taken for, and what was noted on the way."""
+        table = _table("column", "kind", "missing", "what is done with it")
+        for column in task["columns"]:
+            warning = f" [yellow]({escape(column['warning'])})[/yellow]" if column["warning"] else ""
+            missing = f"{column['missing']:.0%}" if column["missing"] else ""
+            table.add_row(escape(column["name"]), column["kind"], missing, escape(column["use"]) + warning)
+        self.results.print()
+        self.results.print(table)
+        for note in task["notes"]:
+            self.results.print(f"Note: {escape(note)}")
+
+    def about(self, about: dict[str, Any]) -> None:
+        """A model file's description."""
+        task = about["about"].get("task", {})
+        rows = [
+            ("model", f"{about['type']} in {about['file']}, {about['bytes'] / 1e6:.1f} MB"),
+            ("predicts", task.get("label", ", ".join(about["classes"]))),
+            ("classes", ", ".join(about["classes"])),
+            ("ignores", task.get("ignored", ", ".join(about["principals"]))),
+            ("full", about["full"]),
+            ("strength", "" if about["strength"] is None else f"{about['strength']:g}"),
+            ("threshold", "" if about["threshold"] is None else f"{about['threshold']:.3f}"),
+            ("needs the columns", ", ".join(about["columns"])),
+            ("made by", about["about"].get("command", "")),
+        ]
+        for when, numbers in about["about"].get("test", {}).items():
+            shown = ", ".join(f"{key.replace('_', ' ')} {value['value']:.3f}" for key, value in numbers.items())
+            rows.append((f"{when}, on test rows", shown))
+        table = _table("", "")
+        table.show_header = False
+        for name, value in rows:
+            if value:
+                table.add_row(name, escape(value))
+        self.results.print(table)
+
+    def sources(self, found: list[tuple[Any, Any]]) -> None:
+        """The data sets, and where each is."""
+        table = _table("name", "here", "otherwise from")
+        for source, path in found:
+            places = [*source.urls, *([f"package {source.package}"] if source.package else [])]
+            table.add_row(source.name, escape(str(path)) if path else "no", escape("; ".join(places)))
+        self.results.print(table)
+
+
+def _table(*heads: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for head in heads:
+        table.add_column(escape(head), overflow="fold")
+    return table
 
 
 def _interval(interval: dict[str, Any]) -> str:

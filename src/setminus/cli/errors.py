@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-__all__ = ["CommandError", "check_folder", "explanation"]
+__all__ = ["CommandError", "check_file", "check_folder", "explanation"]
 
 
 class CommandError(Exception):
@@ -28,9 +29,17 @@ def explanation(error: Exception) -> tuple[str, str] | None:
     # not at the top: --help must not wait for it
     from setminus.datasets.sources import ChecksumError, DataUnavailableError
 
+    problem, advice = getattr(error, "problem", None), getattr(error, "advice", None)
+    if problem is not None and advice is not None:
+        # a TableError: asked by its parts, since its module needs pyarrow
+        return f"Error: {problem}.", str(advice)
     match error:
         case CommandError(lines=(wrong, remedy)):
             pass
+        case ValueError() | FileNotFoundError() | TypeError() if not isinstance(error, ChecksumError):
+            # the library's errors say what came and what to do around a colon
+            wrong, _, remedy = str(error).partition(": ")
+            remedy = remedy[:1].upper() + remedy[1:] or "Mend the input, and try again."
         case DataUnavailableError():
             # between the first and the last line is the list of what was tried
             wrong, *_, remedy = str(error).splitlines()
@@ -41,6 +50,15 @@ def explanation(error: Exception) -> tuple[str, str] | None:
         case _:
             return None
     return f"Error: {wrong}", remedy
+
+
+def check_file(path: Path, option: str) -> None:
+    """Raise before any long work where a file cannot be written."""
+    if path.is_dir():
+        raise CommandError(f"{path} is a folder.", f"Name a file: {option} {path / 'NAME'}")
+    check_folder(path.parent, option)
+    if path.exists() and not os.access(path, os.W_OK):
+        raise CommandError(f"{path} may not be overwritten.", f"Choose another file: {option} FILE")
 
 
 def check_folder(folder: Path, option: str) -> None:

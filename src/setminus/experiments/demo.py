@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
 from setminus.auditing.audit import audit
@@ -21,11 +18,10 @@ from setminus.estimators.frontier import Constraint
 from setminus.estimators.orthogonal import OrthogonalClassifier
 from setminus.estimators.principals import GroupPrincipal, ProxyPrincipal
 from setminus.estimators.tuned import TunedOrthogonalClassifier
+from setminus.experiments.fairness_record import Step, Stopwatch, betrayed, frontier_points
 from setminus.experiments.records import Record, versions
 
 __all__ = ["DemoConfig", "run_demo"]
-
-Step = Callable[[str], AbstractContextManager[Any]]
 
 USAGE = """\
 from setminus import ProxyPrincipal, TunedOrthogonalClassifier
@@ -84,11 +80,7 @@ def run_demo(config: DemoConfig | None = None, step: Step = nullcontext) -> Reco
 
 
 def _run(config: DemoConfig, step: Step) -> Record:
-    seconds: dict[str, float] = {}
-
-    def timed(name: str) -> _Timed:
-        return _Timed(name, step(name), seconds)
-
+    timed = Stopwatch(step)
     with timed("read UCI Adult"):
         train, test = load_adult(encoding="raw")
     boosting = _boosting(train, config.seed)
@@ -109,7 +101,7 @@ def _run(config: DemoConfig, step: Step) -> Record:
         ).fit(train.x, train.y, sensitive_features=train.z1)
     with timed("audit all three on the test file"):
         models = _audits(base, formula, tuned, test, config.seed)
-        betrayed = _betrayed(tuned.model_.principals_[0].attribute_model_, test)
+        told = betrayed(tuned.model_.principals_[0].attribute_model_, test.x, test.z1)
     return {
         "name": "demo",
         "job": "fairness",
@@ -120,30 +112,15 @@ def _run(config: DemoConfig, step: Step) -> Record:
         "task": _task(train, test),
         "usage": USAGE.format(**asdict(config)),
         "metrics": {
-            "betrayed": betrayed,
+            "betrayed": told,
             "models": models,
-            "frontier": _frontier(tuned),
+            "frontier": frontier_points(tuned),
             "strength": tuned.strength_,
             "threshold": tuned.threshold_,
         },
-        "steps": seconds,
-        "seconds": sum(seconds.values()),
+        "steps": timed.seconds,
+        "seconds": sum(timed.seconds.values()),
     }
-
-
-class _Timed:
-    """A step's context manager, with a clock around it."""
-
-    def __init__(self, name: str, inner: AbstractContextManager[Any], seconds: dict[str, float]):
-        self.name, self.inner, self.seconds = name, inner, seconds
-
-    def __enter__(self) -> None:
-        self.start = time.perf_counter()
-        self.inner.__enter__()
-
-    def __exit__(self, *error: Any) -> None:
-        self.inner.__exit__(*error)
-        self.seconds[self.name] = time.perf_counter() - self.start
 
 
 def _boosting(train: Split, seed: int) -> HistGradientBoostingClassifier:
@@ -189,37 +166,6 @@ def _audits(
         }
         for title, about, inputs in scores
     ]
-
-
-def _betrayed(attribute_model: Any, test: Split) -> dict[str, float]:
-    """How well the remaining features tell what was left out."""
-    sex = np.asarray(test.z1)
-    _, counts = np.unique(sex, return_counts=True)
-    return {
-        "auc": float(roc_auc_score(sex, attribute_model.predict_proba(test.x)[:, 1])),
-        "accuracy": float(np.mean(attribute_model.predict(test.x) == sex)),
-        "largest_group": float(counts.max() / counts.sum()),
-    }
-
-
-def _frontier(tuned: TunedOrthogonalClassifier) -> dict[str, Any]:
-    """The best trades, the chosen one, and the model as it was; the thousands of others stay out of the record."""
-    searched = tuned.frontier_
-    untouched = np.flatnonzero(searched.strength == 0)
-    untouched = untouched[np.argmin(np.abs(searched.threshold[untouched] - 0.5))]
-
-    def point(index: Any) -> dict[str, float]:
-        return {name: float(getattr(searched, name)[index]) for name in ("strength", "threshold", "score", "gap")}
-
-    return {
-        "best": [point(index) for index in searched.pareto()],
-        "chosen": point(searched.chosen),
-        "untouched": point(untouched),
-        "searched": len(searched),
-        "score_name": searched.score_name,
-        "gap_name": searched.gap_name,
-        "tolerance": tuned.tolerance,
-    }
 
 
 def _task(train: Split, test: Split) -> dict[str, Any]:

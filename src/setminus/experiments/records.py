@@ -11,7 +11,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, BinaryIO
 
-__all__ = ["append_record", "read_records", "versions"]
+from setminus.files import written_whole
+
+__all__ = ["append_record", "read_records", "to_json", "versions", "write_json"]
 
 logger = logging.getLogger(__name__)
 
@@ -90,6 +92,26 @@ def read_records(path: str | os.PathLike[str]) -> list[Record]:
                 f"{path}, line {number} is no record: {line[:60]!r}. Remove the line, or restore the file."
             )
     return records
+
+
+def to_json(record: Mapping[str, Any]) -> str:
+    """A record as JSON that a person can read.
+
+    Examples
+    --------
+    >>> print(to_json({"accuracy": 0.9}))
+    {
+      "accuracy": 0.9
+    }
+    """
+    return json.dumps(record, allow_nan=False, default=_plain, indent=2, ensure_ascii=False)
+
+
+def write_json(path: str | os.PathLike[str], record: Mapping[str, Any]) -> Path:
+    """Write a record to a file of its own; the file appears whole or not at all."""
+    with written_whole(path) as partial:
+        partial.write_text(to_json(record) + "\n", encoding="utf-8")
+    return Path(path)
 
 
 def versions(*packages: str) -> dict[str, str]:

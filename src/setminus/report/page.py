@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from setminus.files import written_whole
+from setminus.report.audit import audit_section
 from setminus.report.fairness import fairness_section
-from setminus.report.figures import group_name
 
 __all__ = ["build_page", "write_page"]
 
-SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {"fairness": fairness_section}
+SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "audit": audit_section,
+    "fairness": fairness_section,
+}
 
 
 def build_page(records: Sequence[dict[str, Any]]) -> str:
@@ -37,12 +40,8 @@ def build_page(records: Sequence[dict[str, Any]]) -> str:
         raise ValueError(
             f"no section shows the job {', '.join(unknown)}: the page knows {', '.join(sorted(SECTIONS))}."
         )
-    sections = [SECTIONS[record["job"]](record) for record in records]
-    figures = {
-        f"{number}-{name}": figure
-        for number, section in enumerate(sections)
-        for name, figure in section["figures"].items()
-    }
+    sections = [{"id": number, **SECTIONS[record["job"]](record)} for number, record in enumerate(records)]
+    figures = {f"{section['id']}-{name}": figure for section in sections for name, figure in section["figures"].items()}
     template = _environment().get_template("page.html.j2")
     page: str = template.render(
         records=records,
@@ -86,8 +85,11 @@ def _environment() -> Any:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters["group_name"] = group_name
     environment.filters["percent"] = lambda share: "n/a" if share is None else f"{100 * share:.1f} %"
+    # adding 0 makes a zero of minus zero
+    environment.filters["decimals"] = lambda value: "n/a" if value is None else f"{round(value, 3) + 0.0:.3f}"
+    environment.filters["thousands"] = lambda count: f"{count:,}"
+    environment.filters["sentence"] = lambda text: text[:1].upper() + text[1:]
     return environment
 
 

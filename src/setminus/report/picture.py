@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from setminus.report.figures import group_name
+from setminus.report.numbers import gap_key, gap_title
+from setminus.report.theme import group_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,9 +48,9 @@ def draw_picture(record: dict[str, Any], path: str | os.PathLike[str]) -> None:
 
 def _draw_trade(axes: Axes, record: dict[str, Any], models: list[dict[str, Any]]) -> None:
     frontier = record["metrics"]["frontier"]
-    best = frontier["best"]
-    gap, accuracy = [point["gap"] for point in best], [100 * point["score"] for point in best]
-    axes.plot(gap, accuracy, ".-", color=AFTER, zorder=2)
+    gap, best = gap_key(frontier["gap_name"]), frontier["best"]
+    gaps, accuracy = [point["gap"] for point in best], [100 * point["score"] for point in best]
+    axes.plot(gaps, accuracy, ".-", color=AFTER, zorder=2)
     axes.text(0.4, 0.4, "line: the best trades of\naccuracy and gap", transform=axes.transAxes, color=AFTER)
     known = {"before": frontier["untouched"], "after": frontier["chosen"]}
     signs = {"before": ("o", 110, BEFORE), "after": ("*", 330, CHOSEN)}
@@ -69,7 +70,7 @@ def _draw_trade(axes: Axes, record: dict[str, Any], models: list[dict[str, Any]]
         )
         tested = model["audit"]
         axes.scatter(
-            tested["equalized_odds_sum"]["value"],
+            tested[gap]["value"],
             100 * tested["accuracy"]["value"],
             s=size,
             marker=marker,
@@ -83,7 +84,7 @@ def _draw_trade(axes: Axes, record: dict[str, Any], models: list[dict[str, Any]]
     axes.set(
         xlim=(0, 1.12 * frontier["untouched"]["gap"]),
         ylim=(min(shown) - 2.0, max(shown) + 0.45),
-        xlabel="equalized odds gap (left is fairer)",
+        xlabel=f"{gap_title(gap).lower()}: left is fairer",
         ylabel="accuracy, %",
     )
     axes.text(frontier["tolerance"], axes.get_ylim()[0], " tolerance", va="bottom", color="0.35")

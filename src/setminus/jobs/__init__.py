@@ -1,0 +1,1 @@
+"""What each command does, without a terminal: files in, files and records out."""

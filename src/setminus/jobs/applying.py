@@ -1,0 +1,86 @@
+"""Scores for a file: by a model, or by subtracting columns that hold probabilities already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from setminus.scale.models import ModelScorer
+from setminus.scale.parts import Scorer
+from setminus.scale.probabilities import ProbabilityScorer
+from setminus.scale.scoring import Scored, score_file
+from setminus.tables.errors import TableError
+from setminus.tables.reading import open_table
+
+__all__ = ["apply_file"]
+
+
+def apply_file(
+    files: Sequence[Path],
+    out: Path,
+    *,
+    full: str | None = None,
+    principal: str | None = None,
+    prior: str | None = None,
+    strength: float = 1.0,
+    engine: Literal["arrow", "dask"] = "arrow",
+    scheduler: str | None = None,
+    header: bool | None = None,
+    encoding: str = "utf-8",
+    trusted: tuple[str, ...] = (),
+    progress: Callable[[int, int], object] | None = None,
+) -> Scored:
+    """Score a file and write it with its scores.
+
+    Parameters
+    ----------
+    files : sequence of Path
+        A model and a table, or a table alone where `full`, `principal` and `prior` are given.
+    out : Path
+    full, principal : str, optional
+        Columns of probabilities, separated by commas; one column is that of the second of two classes.
+    prior : str, optional
+        Class frequencies by commas, or "uniform".
+    strength, engine, scheduler, header, encoding, trusted, progress
+        See `score_file` and `open_table`.
+
+    Returns
+    -------
+    Scored
+    """
+    ready = full is not None or principal is not None or prior is not None
+    if len(files) != (1 if ready else 2):
+        raise TableError(
+            f"{len(files)} files came",
+            "Give the table alone with --full, --principal and --prior." if ready else "Give a model and a table.",
+        )
+    table = open_table(files[-1], header=header, encoding=encoding)
+    scorer: Scorer
+    if ready:
+        if full is None or principal is None or prior is None:
+            raise TableError(
+                "ready probabilities need three things", "Give --full COLUMNS --principal COLUMNS --prior NUMBERS."
+            )
+        names = table.names
+        scorer = ProbabilityScorer(_columns(full, names), _columns(principal, names), _prior(prior), strength)
+    else:
+        scorer = ModelScorer(files[0], trusted)
+    try:
+        return score_file(table, out, scorer, engine=engine, scheduler=scheduler, progress=progress)
+    except ValueError as error:
+        raise TableError.of(error) from error
+
+
+def _columns(text: str, names: Sequence[str]) -> list[str]:
+    # a column whose name has a comma in it is still one column
+    return [text] if text in names else [name.strip() for name in text.split(",")]
+
+
+def _prior(text: str) -> list[float] | str:
+    if text == "uniform":
+        return text
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError:
+        raise TableError(f"the prior is {text!r}", "Give class frequencies such as 0.7,0.3, or uniform.") from None

@@ -1,0 +1,46 @@
+"""What a model file says of itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from setminus.estimators.persistence import load
+
+__all__ = ["describe_model"]
+
+
+def describe_model(path: Path, trusted: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Load a model and say what it predicts, ignores and needs.
+
+    Parameters
+    ----------
+    path : Path
+    trusted : tuple of str
+        See `setminus.load`.
+
+    Returns
+    -------
+    dict
+        Plain values; `about` is what ``setminus fit`` wrote down, empty for a model that was saved from Python.
+    """
+    model = load(path, trusted=trusted)
+    parts = getattr(model, "model_", model)
+    threshold = getattr(model, "threshold_", None)
+    return {
+        "file": path.name,
+        "bytes": path.stat().st_size,
+        "type": type(model).__name__,
+        "full": _name(getattr(parts, "full_", None)),
+        "principals": [_name(part) for part in getattr(parts, "principals_", [])],
+        "classes": [str(label) for label in getattr(model, "classes_", [])],
+        "strength": getattr(model, "strength_", getattr(model, "strength", None)),
+        "threshold": threshold,
+        "columns": [str(name) for name in getattr(model, "feature_names_in_", [])],
+        "about": getattr(model, "about_", {}),
+    }
+
+
+def _name(part: Any) -> str:
+    steps = getattr(part, "steps", None)
+    return " > ".join(type(step).__name__ for _, step in steps) if steps else type(part).__name__

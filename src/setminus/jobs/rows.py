@@ -1,0 +1,181 @@
+"""A user's table as rows to learn from: the label, the groups to ignore, and the columns that are left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
+
+from setminus.core.groups import group_name
+from setminus.estimators.groups import Groups
+from setminus.tables.columns import ColumnSummary, describe
+from setminus.tables.errors import TableError, check_names
+from setminus.tables.reading import Table
+from setminus.tables.values import is_text, plain, to_text
+
+__all__ = ["Roles", "Rows", "group_names", "read_rows", "split_rows"]
+
+LEAST_ROWS = 10
+"""Rows of each group and label below which a rate is a guess."""
+
+MOST_CLASSES = 20
+MISSING_GROUP = "(missing)"
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which column is what.
+
+    Parameters
+    ----------
+    label : str
+        The column to predict.
+    ignore : sequence of str
+        The columns that must not matter.
+    positive : str, optional
+        The value of the label that counts as 1; all others are 0.
+    """
+
+    label: str
+    ignore: Sequence[str]
+    positive: str | None = None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows with their roles.
+
+    Attributes
+    ----------
+    X : pyarrow.Table
+        Every column but the label.
+    y : ndarray of str, or of 0 and 1
+    groups : pyarrow.Table
+        The ignored columns; words are words, a missing one is a group of its own.
+    notes : tuple of str
+        What was dropped or guessed.
+    """
+
+    X: pa.Table
+    y: NDArray[Any]
+    groups: pa.Table
+    notes: tuple[str, ...] = field(default=())
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def take(self, rows: NDArray[Any]) -> Rows:
+        """Some of the rows."""
+        return Rows(self.X.take(rows), self.y[rows], self.groups.take(rows), self.notes)
+
+    def features(self, roles: Roles) -> list[ColumnSummary]:
+        """What each column that a model may learn from is, and what is done with it."""
+        return describe(self.X.drop_columns(list(roles.ignore)))
+
+
+def read_rows(table: Table, roles: Roles) -> Rows:
+    """Read a table by its roles; rows without a label are left out, which is noted.
+
+    Parameters
+    ----------
+    table : Table
+    roles : Roles
+
+    Returns
+    -------
+    Rows
+
+    Raises
+    ------
+    TableError
+        Where a column is missing, the label has one value or too many, or there is nothing to learn from.
+    """
+    name = table.path.name
+    check_names([roles.label, *roles.ignore], table.names, name)
+    if roles.label in roles.ignore:
+        raise TableError(f"the label {roles.label!r} is also to be ignored", "Name another column to ignore.")
+    data = table.read()
+    words = to_text(data.column(roles.label))
+    notes = list(table.notes)
+    if words.null_count:
+        notes.append(f"{words.null_count:,} of {len(words):,} rows have no {roles.label} and were left out")
+        present = pc.is_valid(words)
+        data, words = data.filter(present), words.filter(present)
+    y = _labels(np.asarray(words.to_pylist(), dtype=str), roles, name)
+    X = data.drop_columns([roles.label])
+    groups = pa.table({column: _group_column(data.column(column)) for column in dict.fromkeys(roles.ignore)})
+    for column in groups.column_names:
+        missing = data.column(column).null_count
+        if missing:
+            notes.append(f"{missing:,} rows have no {column}: they are the group {MISSING_GROUP}")
+    return Rows(X, y, groups, tuple(notes))
+
+
+def group_names(known: Groups, groups: pa.Table, codes: NDArray[np.intp] | None = None) -> NDArray[Any]:
+    """The name of each row's group, as it is shown; empty for one that was not there at fit time."""
+    codes = known.codes(groups) if codes is None else codes
+    names = np.array([*map(group_name, known.labels), ""])
+    return names[codes]
+
+
+def split_rows(rows: Rows, test_size: float, seed: int) -> tuple[Rows, Rows]:
+    """Rows to learn from and rows to judge by, with every group and label in both."""
+    if not 0 < test_size < 1:
+        raise TableError(f"the test size is {test_size:g}", "Give a share of the rows between 0 and 1, such as 0.25.")
+    codes = np.unique(rows.y, return_inverse=True)[1].astype(np.intp)
+    known = Groups(least=LEAST_ROWS)
+    group = known.learn(rows.groups, codes)
+    _check_cells(rows, known, group, codes)
+    strata = group * (codes.max() + 1) + codes
+    train, test = train_test_split(np.arange(len(rows)), test_size=test_size, random_state=seed, stratify=strata)
+    return rows.take(np.sort(train)), rows.take(np.sort(test))
+
+
+def _check_cells(rows: Rows, known: Groups, group: NDArray[np.intp], codes: NDArray[np.intp]) -> None:
+    counts = np.zeros((len(known.labels), codes.max() + 1), dtype=np.intp)
+    np.add.at(counts, (group, codes), 1)
+    ignored = ", ".join(rows.groups.column_names)
+    if len(known.labels) < 2:
+        raise TableError(
+            f"{ignored} has one value only, {group_name(known.labels[0])!r}", "There is nothing to ignore in it."
+        )
+    few = np.argwhere(counts < LEAST_ROWS)
+    if len(few):
+        at, label = few[0]
+        raise TableError(
+            f"the group {group_name(known.labels[at])!r} of {ignored} has {counts[at, label]} rows with the label "
+            f"{np.unique(rows.y).tolist()[label]!r}",
+            f"At least {LEAST_ROWS} are needed: merge it with another group in the file, or leave its rows out.",
+        )
+
+
+def _labels(words: NDArray[Any], roles: Roles, name: str) -> NDArray[Any]:
+    values, counts = np.unique(words, return_counts=True)
+    if len(values) < 2:
+        found = repr(str(values[0])) if len(values) else "no value"
+        raise TableError(
+            f"the label {roles.label!r} of {name} has one value only, {found}", "Give rows of two classes or more."
+        )
+    if roles.positive is not None:
+        check_names([roles.positive], [str(value) for value in values], f"the label {roles.label!r}")
+        return np.asarray(words == roles.positive, dtype=np.int64)
+    if len(values) > MOST_CLASSES:
+        raise TableError(
+            f"the label {roles.label!r} has {len(values)} values, such as {str(values[np.argmax(counts)])!r}",
+            "Name a column of classes, or the one class that counts with --positive.",
+        )
+    return words
+
+
+def _group_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    values = plain(column)
+    numeric = not is_text(values.type) and (pa.types.is_integer(values.type) or pa.types.is_floating(values.type))
+    if numeric and values.null_count == 0:
+        return values
+    return pc.fill_null(to_text(values), MISSING_GROUP)

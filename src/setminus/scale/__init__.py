@@ -1,0 +1,1 @@
+"""Scoring files larger than memory: arrow on one machine, Dask beyond it."""

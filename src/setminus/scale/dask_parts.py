@@ -1,0 +1,155 @@
+"""Parts scored by Dask: workers leave each part's scores in a folder, the client takes them in order."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+import setminus
+from setminus.scale.parts import Parts, Scorer, score_rows
+from setminus.tables.errors import TableError
+from setminus.tables.reading import Table, open_table
+from setminus.tables.writing import writing
+
+__all__ = ["dask_parts"]
+
+WORKERS = 2
+PATIENCE = 30
+"""Seconds to wait for a scheduler, and for its first worker."""
+
+
+def dask_parts(
+    table: Table, scorer: Scorer, kept: list[str], needed: list[str], target: Path, scheduler: str | None
+) -> Parts:
+    """Rows to keep and their scores, part by part in order, scored by workers.
+
+    A task reads one part, scores it and leaves a file of a fixed name that appears whole: done twice, after a worker
+    died, it leaves the same file again. The client reads each of them once.
+
+    Parameters
+    ----------
+    table : Table
+    scorer : Scorer
+    kept, needed : list of str
+        The columns to give back, and those that the scorer needs.
+    target : Path
+        The output; the folder of the parts is made next to it.
+    scheduler : str or None
+        Address of a running scheduler; None starts 2 worker processes here.
+    """
+    try:
+        import cloudpickle  # type: ignore[import-untyped]
+        from distributed import KilledWorker
+    except ImportError as error:
+        raise ImportError('engine="dask" needs Dask, which is not installed: pip install "setminus[scale]"') from error
+
+    with _folder(target) as folder, _client(scheduler, folder) as client:
+        table = table.seekable(folder)
+        # packed here, so that a scorer which a worker cannot make sense of fails in the task, where it is told; and
+        # a task of its own, so that a long list of parts is not sent with each of them
+        job = client.submit(bytes, cloudpickle.dumps((table, scorer, needed, folder)), pure=False)
+        starts = table.starts[:-1]
+        futures = [client.submit(_score_part, job, index, pure=False, priority=-index) for index in range(len(starts))]
+        try:
+            for index, future in enumerate(futures):
+                try:
+                    future.result()
+                except KilledWorker as error:
+                    raise TableError(
+                        f"each worker died that scored the rows from {starts[index] + 1:,} of {table.path.name}",
+                        "Give workers more memory, or write the file in smaller row groups.",
+                    ) from error
+                yield table.part(index, kept), open_table(_place(folder, index)).read()
+                _place(folder, index).unlink()
+                future.release()
+        finally:
+            client.cancel(futures)
+
+
+def _score_part(job: bytes, index: int) -> None:
+    import cloudpickle
+
+    table, scorer, needed, folder = cloudpickle.loads(job)
+    _limit_blas()
+    scores = score_rows(scorer, table.part(index, needed), table.starts[index], table.path.name)
+    with writing(_place(folder, index)) as writer:
+        writer.write(scores)
+
+
+@functools.cache
+def _limit_blas() -> None:
+    # for good: tasks on other threads of this worker must not see the limit come and go
+    threadpool_limits(1, user_api="blas")
+
+
+def _place(folder: Path, index: int) -> Path:
+    return folder / f"part-{index:08d}.arrow"
+
+
+@contextmanager
+def _folder(target: Path) -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".parts"))
+    try:
+        yield folder
+    finally:
+        # a worker of another machine may still be leaving a file; once the folder is gone it cannot
+        for _ in range(10):
+            shutil.rmtree(folder, ignore_errors=True)
+            if not folder.exists():
+                break
+            time.sleep(0.1)
+
+
+@contextmanager
+def _client(scheduler: str | None, folder: Path) -> Iterator[Any]:
+    from distributed import Client, LocalCluster
+
+    with ExitStack() as stack:
+        if scheduler is None:
+            cluster = LocalCluster(
+                n_workers=WORKERS,
+                threads_per_worker=1,
+                dashboard_address="127.0.0.1:0",
+                local_directory=str(folder),
+                silence_logs=logging.CRITICAL,
+                env={"SETMINUS_THREADS": "1"},
+            )
+            address = stack.enter_context(cluster).scheduler_address
+        else:
+            address = scheduler
+        try:
+            client = stack.enter_context(Client(address, timeout=PATIENCE, set_as_default=False))
+            client.wait_for_workers(1, timeout=PATIENCE)
+            _check_workers(client)
+        except TableError:
+            raise
+        except (OSError, ValueError) as error:
+            raise TableError(
+                f"no Dask scheduler with a worker answers at {address}",
+                "Start them with `dask scheduler` and `dask worker`, or leave the address away.",
+            ) from error
+        yield client
+
+
+def _check_workers(client: Any) -> None:
+    """Raise where a worker has not this version of the library: it would hang, or give other scores."""
+    try:
+        found = set(client.run(version, "setminus").values())
+    except PackageNotFoundError:
+        found = set()
+    if found != {setminus.__version__}:
+        raise TableError(
+            f"the workers have setminus {' and '.join(sorted(found)) or 'not installed'}, expected "
+            f"{setminus.__version__} as here",
+            f'Install it for every worker: pip install "setminus[scale]=={setminus.__version__}"',
+        )

@@ -1,0 +1,171 @@
+"""A file in, a file with scores out, one part at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+from threadpoolctl import threadpool_limits
+
+from setminus.scale.parts import Parts, Scorer, score_rows
+from setminus.tables.columnar import ParquetSource
+from setminus.tables.errors import TableError, check_names
+from setminus.tables.reading import Table, open_table
+from setminus.tables.writing import writing
+
+__all__ = ["Scored", "score_file"]
+
+Progress = Callable[[int, int], object]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What `score_file` wrote.
+
+    Attributes
+    ----------
+    path : Path
+    n_rows : int
+    scores : tuple of str
+        The columns that were added.
+    """
+
+    path: Path
+    n_rows: int
+    scores: tuple[str, ...]
+
+
+def score_file(
+    source: str | os.PathLike[str] | Table,
+    out: str | os.PathLike[str],
+    scorer: Scorer,
+    *,
+    keep: bool | Sequence[str] = True,
+    engine: Literal["arrow", "dask"] = "arrow",
+    scheduler: str | None = None,
+    progress: Progress | None = None,
+) -> Scored:
+    r"""Score every row of a file, in order; memory does not grow with the file.
+
+    A row group of Parquet, a record batch of Arrow and a block of about 64 MiB of CSV are one task, whichever the
+    engine, and each task has one thread for its linear algebra: both engines give the same bits.
+
+    Parameters
+    ----------
+    source : path or Table
+        What to score; `open_table` has options for CSV.
+    out : path
+        Where to write; the ending says the format. The file appears when it is complete.
+    scorer : Scorer
+        `ProbabilityScorer` or `ModelScorer`.
+    keep : bool or sequence of str, default=True
+        Which columns of the source to write beside the scores.
+    engine : {"arrow", "dask"}, default="arrow"
+        "dask" works in 2 processes of this machine, or on the cluster at `scheduler`; source, output and model must
+        then be at the same path for every worker.
+    scheduler : str, optional
+        Address of a running Dask scheduler, such as "tcp://10.0.0.1:8786".
+    progress : callable, optional
+        Called with the rows done and the rows in all.
+
+    Returns
+    -------
+    Scored
+
+    Raises
+    ------
+    TableError
+        Where the source, the scores or the output are refused; a bad value is named by its range of rows. Nothing
+        is then written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from setminus.scale.probabilities import ProbabilityScorer
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     given, scored = Path(folder, "given.csv"), Path(folder, "scored.csv")
+    ...     _ = given.write_text("id,p,q\n7,0.8,0.6\n")
+    ...     done = score_file(given, scored, ProbabilityScorer(["p"], ["q"], "uniform"))
+    ...     print(done.scores, scored.read_text(), sep="\n")
+    ('orthogonal',)
+    "id","p","q","orthogonal"
+    7,0.8,0.6,0.727...
+    """
+    if engine not in ("arrow", "dask"):
+        raise ValueError(f"engine is {engine!r}: expected 'arrow' or 'dask'.")
+    if scheduler is not None and engine != "dask":
+        raise ValueError(f"scheduler is {scheduler!r} with engine={engine!r}: it goes with engine='dask'.")
+    table = source if isinstance(source, Table) else open_table(source)
+    target = Path(out).absolute()
+    if target.exists() and target.samefile(table.path):
+        raise TableError(f"{target.name} is both the source and the output", "Write to another file.")
+    with writing(target, **_like(table)) as writer:
+        table = table.scanned()
+        needed = scorer.columns(table)
+        kept = list(table.names) if keep is True else list(keep or ())
+        check_names(kept, table.names, table.path.name)
+        if engine == "arrow":
+            parts = _arrow_parts(table, scorer, kept, needed)
+        else:
+            from setminus.scale.dask_parts import dask_parts
+
+            parts = dask_parts(table, scorer, kept, needed, target, scheduler)
+        done, names = 0, ()
+        with closing(parts), ThreadPoolExecutor(1) as pool:
+            # one part is written while the next is scored
+            written: Future[None] | None = None
+            for rows, scores in parts:
+                names = tuple(scores.column_names)
+                whole = _appended(rows, scores)
+                if written is not None:
+                    written.result()
+                written = pool.submit(writer.write, whole)
+                done += whole.num_rows
+                if progress is not None:
+                    progress(done, table.starts[-1])
+            if written is not None:
+                written.result()
+    return Scored(target, done, names)
+
+
+def _arrow_parts(table: Table, scorer: Scorer, kept: list[str], needed: list[str]) -> Parts:
+    """Rows to keep and their scores, part by part, in this process."""
+    columns = [name for name in table.names if name in {*kept, *needed}]
+    with threadpool_limits(1, user_api="blas"), closing(_ahead(table.batches(columns))) as batches:
+        for start, rows in zip(table.starts, batches, strict=False):
+            yield rows.select(kept), score_rows(scorer, rows, start, table.path.name)
+
+
+def _ahead(batches: Iterator[pa.Table]) -> Generator[pa.Table]:
+    """The same, each read while the one before it is worked on."""
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(next, batches, None)
+        while (rows := following.result()) is not None:
+            following = pool.submit(next, batches, None)
+            yield rows
+
+
+def _appended(rows: pa.Table, scores: pa.Table) -> pa.Table:
+    if rows.num_columns == 0:
+        return scores
+    for name in scores.column_names:
+        if name in rows.column_names:
+            raise TableError(
+                f"the source has a column {name!r} already, which is what a score is called",
+                "Rename that column, or leave it out by keep=.",
+            )
+        rows = rows.append_column(name, scores.column(name))
+    return rows
+
+
+def _like(table: Table) -> dict[str, Any]:
+    """Parquet written as the source is; scores hardly repeat, so that a dictionary of them is wasted work."""
+    if isinstance(table.source, ParquetSource):
+        return {"compression": table.source.compression, "dictionary": table.source.dictionary or False}
+    return {"dictionary": table.names}

@@ -1,0 +1,162 @@
+"""A frame of any columns to the numbers that a model takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from setminus.tables.columns import KEPT, ColumnKind, describe
+from setminus.tables.errors import TableError, check_names
+from setminus.tables.values import from_frame, to_days, to_flags, to_numbers, to_text
+
+__all__ = ["TableEncoder"]
+
+Floats = NDArray[np.float64]
+
+NUMBERS = {"number": to_numbers, "date": to_days, "yes/no": to_flags}
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Frames of pandas, polars or arrow to float64 arrays; columns that no model should see are left out.
+
+    Parameters
+    ----------
+    form : {"ordinal", "onehot"}, default="ordinal"
+        "ordinal" is for gradient boosting: numbers as they are, categories as codes, NaN for what is missing or was
+        not there at fit time. "onehot" is for linear models: numbers scaled to mean 0 and deviation 1 with the
+        median in place of a missing one and a column that says so, categories as one column for each level and
+        one for missing; a level that was not there at fit time is 0 in all of them.
+    kinds : mapping of str to str, optional
+        The kind of each column by name, as `describe` says; columns that are not in it are left out. By default
+        worked out at fit time, which may differ from fold to fold in a cross-validation: give them there.
+
+    Attributes
+    ----------
+    columns_ : list of dict
+        What was learned of each column that is kept.
+    categorical_mask_ : ndarray of bool
+        Which output columns are codes of categories, for ``HistGradientBoostingClassifier(categorical_features=)``.
+    feature_names_in_ : ndarray of str
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> people = pa.table({"age": [39, 50, None], "sex": ["m", "f", "f"]})
+    >>> TableEncoder().fit_transform(people)
+    array([[39.,  1.],
+           [50.,  0.],
+           [nan,  0.]])
+    >>> TableEncoder("onehot").fit(people).get_feature_names_out().tolist()
+    ['age', 'age missing', 'sex=f', 'sex=m']
+    """
+
+    def __init__(
+        self, form: Literal["ordinal", "onehot"] = "ordinal", *, kinds: Mapping[str, ColumnKind] | None = None
+    ):
+        self.form = form
+        self.kinds = kinds
+
+    def fit(self, X: Any, y: Any = None) -> TableEncoder:
+        """Learn the kinds, the levels and the scales of the columns."""
+        if self.form not in ("ordinal", "onehot"):
+            raise ValueError(f"form is {self.form!r}: expected 'ordinal' or 'onehot'.")
+        table = from_frame(X)
+        kinds = {c.name: c.kind for c in describe(table)} if self.kinds is None else dict(self.kinds)
+        check_names(kinds, table.column_names, "X")
+        self.feature_names_in_ = np.array(table.column_names, dtype=object)
+        self.n_features_in_ = len(self.feature_names_in_)
+        self.columns_ = [
+            _learned(name, kinds[name], table.column(name))
+            for name in table.column_names
+            if kinds.get(name, "other") in KEPT
+        ]
+        if not self.columns_:
+            raise TableError(
+                "no column is left to learn from", "Every one has a single value, or a new value in each row."
+            )
+        categorical = [column["kind"] == "category" for column in self.columns_]
+        self.categorical_mask_ = np.array(categorical) & (self.form == "ordinal")
+        if self.form == "onehot":
+            self.categorical_mask_ = np.zeros(len(self.get_feature_names_out()), dtype=bool)
+        return self
+
+    def transform(self, X: Any) -> Floats:
+        """The array of a frame that has the kept columns, in any order, and perhaps others.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+        """
+        check_is_fitted(self)
+        table = from_frame(X)
+        check_names([column["name"] for column in self.columns_], table.column_names, "X")
+        encode = _ordinal if self.form == "ordinal" else _onehot
+        blocks = [encode(column, table.column(column["name"])) for column in self.columns_]
+        return np.hstack(blocks)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """The names of the output columns."""
+        check_is_fitted(self, "columns_")
+        names: list[str] = []
+        for column in self.columns_:
+            name = column["name"]
+            if self.form == "onehot" and column["kind"] == "category":
+                names += [f"{name}={level}" for level in column["levels"]]
+            else:
+                names.append(name)
+            if self.form == "onehot" and column["missing"]:
+                names.append(f"{name} missing")
+        return np.array(names, dtype=object)
+
+
+def _learned(name: str, kind: ColumnKind, values: pa.ChunkedArray) -> dict[str, Any]:
+    """What to remember of a column, in plain types that can be saved."""
+    if kind == "category":
+        words = to_text(values)
+        levels = sorted(word for word in pc.unique(words).to_pylist() if word is not None)
+        return {"name": name, "kind": kind, "levels": levels, "missing": words.null_count > 0}
+    numbers = NUMBERS[kind](values, name)
+    present = numbers[~np.isnan(numbers)]
+    filled = float(np.median(present)) if len(present) else 0.0
+    complete = np.where(np.isnan(numbers), filled, numbers)
+    return {
+        "name": name,
+        "kind": kind,
+        "missing": len(present) < len(numbers),
+        "median": filled,
+        "mean": float(complete.mean()),
+        "deviation": float(complete.std()) or 1.0,
+    }
+
+
+def _codes(column: dict[str, Any], values: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The code of each row's level, -1 for none, and which rows are missing."""
+    words = to_text(values)
+    at = pc.index_in(words, value_set=pa.array(column["levels"], pa.string()))
+    return pc.fill_null(at, -1).to_numpy().astype(np.int64), pc.is_null(words).to_numpy()
+
+
+def _ordinal(column: dict[str, Any], values: pa.ChunkedArray) -> Floats:
+    if column["kind"] != "category":
+        return NUMBERS[column["kind"]](values, column["name"])[:, None]
+    codes, _ = _codes(column, values)
+    return np.where(codes < 0, np.nan, codes)[:, None]
+
+
+def _onehot(column: dict[str, Any], values: pa.ChunkedArray) -> Floats:
+    if column["kind"] == "category":
+        codes, missing = _codes(column, values)
+        block = (codes[:, None] == np.arange(len(column["levels"]))).astype(np.float64)
+    else:
+        numbers = NUMBERS[column["kind"]](values, column["name"])
+        missing = np.isnan(numbers)
+        filled = np.where(missing, column["median"], numbers)
+        block = ((filled - column["mean"]) / column["deviation"])[:, None]
+    return np.column_stack([block, missing]) if column["missing"] else block

@@ -1,0 +1,93 @@
+"""What is wrong with a table, and what to do about it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+__all__ = ["TableError", "check_names", "refusing_damage"]
+
+
+class TableError(ValueError):
+    """A table that cannot be used as asked.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong, as a clause without its full stop.
+    advice : str
+        What to do, as a sentence.
+
+    Examples
+    --------
+    >>> error = TableError("people.csv is empty", "Give a file with rows.")
+    >>> str(error)
+    'people.csv is empty. Give a file with rows.'
+    >>> error.advice
+    'Give a file with rows.'
+    """
+
+    def __init__(self, problem: str, advice: str):
+        # both as arguments: the error must survive the way back from a worker process
+        super().__init__(problem, advice)
+        self.problem = problem
+        self.advice = advice
+
+    def __str__(self) -> str:
+        return f"{self.problem}. {self.advice}"
+
+    @classmethod
+    def of(cls, error: ValueError) -> TableError:
+        """An error of the library, which says "what is wrong: what to do", in the two parts.
+
+        Examples
+        --------
+        >>> TableError.of(ValueError("prior is None: pass p(y).")).problem
+        'prior is None'
+        """
+        if isinstance(error, TableError):
+            return error
+        problem, _, advice = str(error).partition(": ")
+        return cls(problem.rstrip("."), advice[:1].upper() + advice[1:] or "Mend the values, and try again.")
+
+
+def check_names(wanted: Iterable[str], present: Sequence[str], where: str) -> None:
+    """Raise where a wanted column is not among those present, and suggest the nearest.
+
+    Examples
+    --------
+    >>> check_names(["sexx"], ["age", "sex"], "people.csv")
+    Traceback (most recent call last):
+    setminus.tables.errors.TableError: people.csv has no column 'sexx'. Did you mean 'sex'?
+    """
+    known = set(present)
+    for name in wanted:
+        if name in known:
+            continue
+        folded = {other.casefold().strip(): other for other in present}
+        near = difflib.get_close_matches(name.casefold().strip(), folded, n=1)
+        advice = f"Did you mean {folded[near[0]]!r}?" if near else f"It has {_listed(present)}."
+        raise TableError(f"{where} has no column {name!r}", advice)
+
+
+@contextmanager
+def refusing_damage(where: str, kind: str) -> Iterator[None]:
+    """Turn what pyarrow and the system say of a damaged file into a `TableError`."""
+    try:
+        yield
+    except TableError:
+        raise
+    except (pa.ArrowException, OSError, EOFError) as error:
+        first = str(error).strip().split("\n")[0]
+        raise TableError(
+            f"{where} cannot be read as {kind}: {first or type(error).__name__}",
+            "The file may be damaged or not complete; write it again, or fetch it again.",
+        ) from error
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, names[:12]))
+    return f"{shown} and {len(names) - 12} more" if len(names) > 12 else shown

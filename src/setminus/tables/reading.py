@@ -1,0 +1,180 @@
+"""One way into every table: CSV, Parquet or Arrow, whole or part by part."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from setminus.tables.columnar import ArrowSource, ParquetSource
+from setminus.tables.delimited import CsvSource
+from setminus.tables.errors import TableError, check_names
+from setminus.tables.formats import Format, check_kind
+
+__all__ = ["Table", "column", "open_table"]
+
+Source = CsvSource | ParquetSource | ArrowSource
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table in a file, opened but not read.
+
+    Attributes
+    ----------
+    path : Path
+    format : {"csv", "parquet", "arrow"}
+    names : tuple of str
+        The columns.
+    notes : tuple of str
+        What was guessed, such as that there is no header.
+    source : object
+        The file behind it.
+    """
+
+    path: Path
+    format: Format
+    names: tuple[str, ...]
+    notes: tuple[str, ...]
+    source: Source
+
+    @property
+    def n_rows(self) -> int | None:
+        """How many rows there are; None for a CSV that has not been `scanned`."""
+        return self.source.n_rows
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types; a CSV must be `scanned` first."""
+        if self.source.schema is None:
+            raise ValueError(f"the types of {self.path.name} are not known yet: call scanned() first.")
+        return self.source.schema
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """The first row of each part, and the number of rows at the end; a CSV must be `scanned` first."""
+        if self.source.starts is None:
+            raise ValueError(f"the parts of {self.path.name} are not known yet: call scanned() first.")
+        return self.source.starts
+
+    def scanned(self) -> Table:
+        """The same with types, rows and parts known: a CSV is read once for that, other files tell at once."""
+        return replace(self, source=self.source.scanned())
+
+    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Read the whole table, or some columns of it, into memory.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            All by default.
+
+        Returns
+        -------
+        pyarrow.Table
+        """
+        return self.source.read(self._checked(columns))
+
+    def part(self, index: int, columns: Sequence[str] | None = None) -> pa.Table:
+        """Read one part: a row group, a record batch, or a block of a plain CSV."""
+        return self.source.part(index, self._checked(columns))
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """Every part in turn; no more than one is in memory at a time."""
+        return self.scanned().source.stream(self._checked(columns))
+
+    def seekable(self, folder: Path) -> Table:
+        """The same table with parts that can be read in any order; a packed CSV is unpacked into `folder`."""
+        if not isinstance(self.source, CsvSource):
+            return self
+        return replace(self, source=self.source.unpacked(folder / "unpacked.csv"))
+
+    def _checked(self, columns: Sequence[str] | None) -> list[str] | None:
+        if columns is None:
+            return None
+        check_names(columns, self.names, self.path.name)
+        return list(columns)
+
+
+def open_table(
+    path: str | os.PathLike[str],
+    *,
+    header: bool | None = None,
+    separator: str | None = None,
+    encoding: str = "utf-8",
+) -> Table:
+    r"""Open a table; everything that can be told without reading all of it is checked.
+
+    Parameters
+    ----------
+    path : path
+        CSV (comma, semicolon or tab; plain or gzipped), Parquet or Arrow IPC (Feather). An ending that is not known
+        leaves it to the first bytes.
+    header : bool, optional
+        CSV: whether the first line holds the column names. By default it does unless it looks like data, which is
+        then said in `Table.notes`.
+    separator : str, optional
+        CSV: by default the one of comma, semicolon and tab that fits the first lines.
+    encoding : str, default="utf-8"
+        CSV: what the text is encoded in.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    TableError
+        Where the file is not there, is empty, is not what its ending says or cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "people.csv")
+    ...     _ = path.write_text("age,sex\n39,m\n?,f\n")
+    ...     table = open_table(path)
+    ...     table.names, table.read().to_pydict()
+    (('age', 'sex'), {'age': [39, None], 'sex': ['m', 'f']})
+    """
+    if separator is not None and (len(separator) != 1 or not separator.isascii() or separator in '"\r\n'):
+        raise TableError(f"the separator is {separator!r}", "Give one character, such as ',' or ';'.")
+    place = Path(path).absolute()
+    kind = check_kind(place)
+    source: Source
+    if kind.format == "parquet":
+        source = ParquetSource.open(place)
+    elif kind.format == "arrow":
+        source = ArrowSource.open(place)
+    else:
+        source = CsvSource.open(place, kind.gzip, header=header, separator=separator, encoding=encoding)
+    notes = source.layout.notes if isinstance(source, CsvSource) else ()
+    names = source.layout.names if isinstance(source, CsvSource) else tuple(source.schema.names)
+    if not names:
+        raise TableError(f"{place.name} has no columns", "Give a table with columns and rows.")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise TableError(
+            f"{place.name} has {names.count(twice[0])} columns called {twice[0]!r}",
+            "Give each column a name of its own.",
+        )
+    if source.n_rows == 0:
+        raise TableError(f"{place.name} has no rows", "Give a file with rows.")
+    return Table(place, kind.format, names, notes, source)
+
+
+def column(table: pa.Table, name: str) -> pa.ChunkedArray:
+    """A column of a table by its name; where there is none, the nearest name is suggested.
+
+    Examples
+    --------
+    >>> column(pa.table({"sex": ["f"]}), "Sex")
+    Traceback (most recent call last):
+    setminus.tables.errors.TableError: the table has no column 'Sex'. Did you mean 'sex'?
+    """
+    check_names([name], table.column_names, "the table")
+    return table.column(name)

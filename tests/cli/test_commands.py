@@ -1,0 +1,141 @@
+"""What the commands write and print."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import setminus
+
+
+@pytest.fixture(scope="module")
+def files(people, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
+    people.to_csv(folder / "people.csv", index=False)
+    return folder
+
+
+COMMON = ["--label", "income", "--ignore", "sex", "--full", "logistic"]
+
+
+@pytest.mark.parametrize("principal", ["proxy", "group"])
+def test_fit_writes_the_model_the_audit_and_the_page(command, files, tmp_path, people, principal):
+    out = tmp_path / "model.skops"
+    done = command("fit", files / "people.csv", *COMMON, "--principal", principal, "--out", out)
+    assert done.code == 0
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["audit.json", "model.skops", "report.html"]
+    assert "one of 3 levels" in done.out
+    model = setminus.load(out)
+    wanted = {"age", "skill", "job"} | ({"sex"} if principal == "group" else set())
+    assert set(model.feature_names_in_) == wanted
+    assert model.predict(people[list(model.feature_names_in_)]).shape == (600,)
+
+
+def test_quiet_and_json(command, files, tmp_path):
+    quiet = command("fit", files / "people.csv", *COMMON, "--out", tmp_path / "m.skops", "--quiet")
+    assert (quiet.code, quiet.out, quiet.err) == (0, "", "")
+    done = command("fit", files / "people.csv", *COMMON, "--out", tmp_path / "m.skops", "--json")
+    assert json.loads(done.out) == json.loads((tmp_path / "audit.json").read_text())
+    assert done.err == ""
+
+
+def test_the_same_command_gives_the_same_model(command, files, tmp_path):
+    for name in ("one", "two"):
+        command("fit", files / "people.csv", *COMMON, "--out", tmp_path / name / "m.skops", "--quiet")
+    one, two = (json.loads((tmp_path / name / "audit.json").read_text())["metrics"] for name in ("one", "two"))
+    assert one == two
+
+
+def test_positive_and_several_ignored_columns(command, files, tmp_path, people):
+    table = people.assign(old=np.where(people["age"] > 40, "old", "young"))
+    table.to_csv(tmp_path / "more.csv", index=False)
+    arguments = [*COMMON, "--ignore", "old", "--positive", "low", "--out", tmp_path / "m.skops", "--json"]
+    record = json.loads(command("fit", tmp_path / "more.csv", *arguments).out)
+    groups = {str(row["group"]) for row in record["metrics"]["models"][0]["audit"]["group_rates"]}
+    assert groups == {"f, old", "f, young", "m, old", "m, young"}
+    assert record["task"]["labels"]["1"] == "low"
+
+
+def test_a_file_without_a_header(command, tmp_path, people):
+    people.to_csv(tmp_path / "bare.csv", index=False, header=False)
+    arguments = ["--no-header", "--label", "column_5", "--ignore", "column_4", "--full", "logistic"]
+    done = command("fit", tmp_path / "bare.csv", *arguments, "--out", tmp_path / "m.skops")
+    assert done.code == 0, done.err
+
+
+def test_a_model_that_is_already_there(command, files, tmp_path, people):
+    model = LogisticRegression().fit(people[["age", "skill"]], people["income"])
+    setminus.save(model, tmp_path / "mine.skops")
+    arguments = ["--label", "income", "--ignore", "sex", "--full", tmp_path / "mine.skops"]
+    done = command("fit", files / "people.csv", *arguments, "--out", tmp_path / "fair.skops")
+    assert done.code == 0, done.err
+    fair = setminus.load(tmp_path / "fair.skops")
+    np.testing.assert_array_equal(fair.model_.full_.estimator.coef_, model.coef_)
+
+
+def test_a_separate_test_file_and_a_group_it_alone_has(command, files, tmp_path, people):
+    extra = people.tail(60).assign(sex=lambda t: np.where(np.arange(60) < 5, "x", t["sex"]))
+    extra.to_csv(tmp_path / "test.csv", index=False)
+    arguments = [*COMMON, "--test", tmp_path / "test.csv", "--out", tmp_path / "m.skops"]
+    done = command("fit", files / "people.csv", *arguments)
+    assert done.code == 0, done.err
+    assert "5 test rows are in groups that training did not have" in done.out
+
+
+def test_apply_without_a_model(command, tmp_path):
+    pd.DataFrame({"p": [0.8, 0.5], "q": [0.6, 0.5]}).to_csv(tmp_path / "scores.csv", index=False)
+    arguments = ["--full", "p", "--principal", "q", "--prior", "0.5,0.5", "--out", tmp_path / "scored.csv"]
+    assert command("apply", tmp_path / "scores.csv", *arguments).code == 0
+    scored = pd.read_csv(tmp_path / "scored.csv")["orthogonal"]
+    np.testing.assert_allclose(
+        scored, setminus.orthogonalize([[0.2, 0.8], [0.5, 0.5]], [[0.4, 0.6], [0.5, 0.5]], "uniform")[:, 1]
+    )
+
+
+def test_audit_fails_a_pipeline_above_the_limit(command, tmp_path, people):
+    people.assign(p=np.where(people["sex"] == "m", 0.2, 0.8)).to_csv(tmp_path / "scored.csv", index=False)
+    common = ["audit", tmp_path / "scored.csv", "--label", "income", "--ignore", "sex", "--score", "p"]
+    assert command(*common).code == 0
+    failed = command(*common, "--fail-above", 0.1)
+    assert failed.code == 1
+    assert "equalized_odds_max gap 1.000 is above 0.1" in failed.err
+    record = json.loads(command(*common, "--json", "--agg", "sum", "--fail-above", 2).out)
+    assert record["limit"] == {"name": "equalized_odds_sum", "limit": 2.0, "value": 2.0, "passed": True}
+
+
+def test_data_list(command):
+    done = command("data", "list")
+    assert done.code == 0
+    assert "adult.data" in done.out
+
+
+def test_completion_is_offered(command):
+    assert "--install-completion" in command("--help").out
+
+
+def test_an_interrupted_fit_leaves_nothing_half_written(tmp_path, people):
+    pd.concat([people] * 200).to_csv(tmp_path / "people.csv", index=False)
+    out = tmp_path / "out"
+    command = [str(Path(sys.executable).with_name("setminus")), "fit", "people.csv", "--label", "income"]
+    process = subprocess.Popen(
+        [*command, "--ignore", "sex", "--out", "out/model.skops"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        text=True,
+    )
+    time.sleep(4)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert "Traceback" not in said
+    assert not out.exists() or not list(out.iterdir())

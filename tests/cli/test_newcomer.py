@@ -1,0 +1,74 @@
+"""A newcomer's path in an empty folder, each step a process of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import setminus
+from setminus.datasets.sources import DataUnavailableError
+from setminus.datasets.tabular import adult_table
+
+
+@pytest.fixture(scope="module")
+def adult():
+    try:
+        table = pd.DataFrame(adult_table("train"))
+    except DataUnavailableError as error:
+        pytest.skip(str(error))
+    return table.sample(12_000, random_state=0)
+
+
+def step(folder, *arguments, code=0):
+    command = [str(Path(sys.executable).with_name("setminus")), *arguments]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "NO_COLOR": "1", "COLUMNS": "120"}
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_fit_info_apply_audit(adult, tmp_path, kind):
+    people, new = adult.iloc[:9000], adult.iloc[9000:]
+    if kind == "csv":
+        people.to_csv(tmp_path / "people.csv", index=False)
+        new.drop(columns="sex").to_csv(tmp_path / "new.csv", index=False)
+    else:
+        polars = pytest.importorskip("polars")
+        polars.DataFrame(people.to_dict("list")).write_parquet(tmp_path / "people.parquet")
+        polars.DataFrame(new.drop(columns="sex").to_dict("list")).write_parquet(tmp_path / "new.parquet")
+
+    said = step(tmp_path, "fit", f"people.{kind}", "--label", "income", "--ignore", "sex", "--out", "model.skops")
+    assert "native-country" in said
+    assert "accuracy" in said
+    record = json.loads((tmp_path / "audit.json").read_text())
+    before, after = (model["audit"] for model in record["metrics"]["models"])
+    assert after["accuracy"]["value"] > 0.85
+    assert after["equalized_odds_max"]["value"] < before["equalized_odds_max"]["high"]
+    assert (tmp_path / "report.html").stat().st_size > 100_000
+
+    about = json.loads(step(tmp_path, "info", "model.skops", "--json"))
+    assert about["about"]["task"]["ignored"] == "sex"
+    assert "sex" not in about["columns"]
+    assert "sex" in step(tmp_path, "info", "model.skops")
+
+    # the groups are not even in the file
+    step(tmp_path, "apply", "model.skops", f"new.{kind}", "--out", "scored.parquet")
+    scored = pd.read_parquet(tmp_path / "scored.parquet")
+    assert len(scored) == len(new)
+    model = setminus.load(tmp_path / "model.skops")
+    frame = new.reset_index(drop=True)[list(model.feature_names_in_)]
+    assert (scored["prediction"].to_numpy() == model.predict(frame)).all()
+
+    scored["sex"] = new["sex"].to_numpy()
+    scored.to_parquet(tmp_path / "known.parquet")
+    arguments = ["audit", "known.parquet", "--label", "income", "--ignore", "sex", "--prediction", "prediction"]
+    assert "equalized odds gap" in step(tmp_path, *arguments, "--fail-above", "0.3", "--page", "audit.html")
+    step(tmp_path, *arguments, "--fail-above", "0", code=1)
+    assert str(tmp_path) in step(tmp_path, "report", ".")

@@ -1,0 +1,194 @@
+import os
+import signal
+import sys
+import threading
+import time
+from dataclasses import dataclass, replace
+
+import cloudpickle
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from setminus import OrthogonalClassifier, save
+from setminus.scale.models import ModelScorer
+from setminus.scale.probabilities import ProbabilityScorer
+from setminus.scale.scoring import score_file
+from setminus.tables.errors import TableError
+from setminus.tables.reading import open_table
+
+dask = pytest.importorskip("dask")
+distributed = pytest.importorskip("distributed")
+# workers cannot import a test module
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+SCORER = ProbabilityScorer(["p"], ["q"], [0.4, 0.6])
+N = 2000
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def rows():
+    p, q = np.random.default_rng(0).uniform(0.01, 0.99, (2, N))
+    return pa.table({"id": np.arange(N), 'na"me, <b>\n': [f"é{i % 7}" for i in range(N)], "p": p, "q": q})
+
+
+def put(rows, path):
+    if path.suffix == ".parquet":
+        pq.write_table(rows, path, row_group_size=150)
+        return open_table(path)
+    with pa.output_stream(path, compression="gzip" if path.suffix == ".gz" else None) as sink:
+        pa.csv.write_csv(rows, sink)
+    table = open_table(path)
+    return replace(table, source=replace(table.source, block=20_000))
+
+
+def both(table, scorer, folder, **options):
+    """The file that each engine writes, as bytes."""
+    for engine, more in (("arrow", {}), ("dask", options)):
+        score_file(table, folder / f"{engine}.parquet", scorer, engine=engine, **more)
+    return [(folder / f"{engine}.parquet").read_bytes() for engine in ("arrow", "dask")]
+
+
+@pytest.mark.parametrize("name", ["in.parquet", "in.csv", "in.csv.gz"])
+def test_both_engines_write_the_same_bytes(name, rows, cluster, tmp_path):
+    arrow, dask = both(put(rows, tmp_path / name), SCORER, tmp_path, scheduler=cluster.scheduler_address)
+    assert arrow == dask
+    scored = pq.read_table(tmp_path / "dask.parquet")
+    assert scored["id"].to_pylist() == list(range(N))
+    assert len(list(tmp_path.iterdir())) == 3
+    table = open_table(tmp_path / "dask.parquet")
+    assert len(table.starts) > 5
+
+
+def test_both_engines_agree_on_a_model(rows, cluster, tmp_path):
+    X, y = rows.select(["p", "q"]).to_pandas(), np.array(rows["p"]) > 0.5
+    X["group"] = np.array(rows["id"]) % 2
+    model = OrthogonalClassifier(LogisticRegression(), sensitive_columns=["group"]).fit(X, y)
+    save(model, tmp_path / "m.skops")
+    table = put(pa.Table.from_pandas(X), tmp_path / "in.parquet")
+    scorer = ModelScorer(tmp_path / "m.skops")
+    arrow, dask = both(table, scorer, tmp_path, scheduler=cluster.scheduler_address, progress=lambda *at: None)
+    assert arrow == dask
+
+
+def test_a_local_cluster_comes_and_goes(rows, tmp_path):
+    seen = []
+    arrow, dask = both(put(rows, tmp_path / "in.parquet"), SCORER, tmp_path, progress=lambda *at: seen.append(at))
+    assert arrow == dask
+    assert seen[-1] == (N, N)
+    assert len(seen) == 14
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["arrow.parquet", "dask.parquet", "in.parquet"]
+
+
+@dataclass(frozen=True)
+class Slow:
+    """Takes its time, so that a worker can be killed in the middle of it, and writes down each start."""
+
+    log: str
+
+    def columns(self, table):
+        return ["id"]
+
+    def score(self, rows):
+        with open(self.log, "a") as file:  # noqa: PTH123
+            file.write(f"{os.getpid()} {rows['id'][0].as_py()}\n")
+        time.sleep(0.15)
+        return pa.table({"twice": np.array(rows["id"]) * 2})
+
+
+def test_a_killed_worker_neither_loses_nor_doubles_a_row(rows, cluster, tmp_path):
+    table = put(rows, tmp_path / "in.parquet")
+    log = tmp_path / "log"
+    killed = []
+
+    def kill_one():
+        # half-way, the one that began a task last: it is asleep in it
+        while not log.exists() or len(log.read_text().splitlines()) < 5:
+            time.sleep(0.01)
+        killed.append(int(log.read_text().split()[-2]))
+        os.kill(killed[0], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_one)
+    killer.start()
+    done = score_file(
+        table, tmp_path / "out.parquet", Slow(str(log)), engine="dask", scheduler=cluster.scheduler_address
+    )
+    killer.join()
+    scored = pq.read_table(done.path)
+    assert scored["id"].to_pylist() == list(range(N))
+    assert scored["twice"].to_pylist() == list(range(0, 2 * N, 2))
+    began = [line.split() for line in log.read_text().splitlines()]
+    # the control: something was done again, and by another process
+    assert len(began) > len({start for _, start in began}) == 14
+    interrupted = [start for pid, start in began if int(pid) == killed[0]][-1]
+    assert len({pid for pid, start in began if start == interrupted}) == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "log", "out.parquet"]
+
+
+@dataclass(frozen=True)
+class Deadly:
+    def columns(self, table):
+        return ["id"]
+
+    def score(self, rows):
+        os._exit(1)
+
+
+def test_a_part_that_kills_every_worker_is_named(rows, tmp_path):
+    table = put(rows[:100], tmp_path / "in.parquet")
+    with (
+        # Dask tries four times otherwise
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        pytest.raises(TableError, match=r"each worker died that scored the rows from 1 of in\.parquet"),
+    ):
+        score_file(table, tmp_path / "out.parquet", Deadly(), engine="dask")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
+
+
+def test_a_bad_value_is_told_as_by_the_other_engine(rows, cluster, tmp_path):
+    values = rows["p"].to_pylist()
+    values[1000] = None
+    table = put(rows.set_column(2, "p", pa.array(values)), tmp_path / "in.parquet")
+    said = []
+    for options in ({}, {"engine": "dask", "scheduler": cluster.scheduler_address}):
+        with pytest.raises(TableError, match=r"in rows 901 to 1,050 of in\.parquet, full has 2 values") as caught:
+            score_file(table, tmp_path / "out.parquet", SCORER, **options)
+        said.append((caught.value.problem, caught.value.advice))
+    assert said[0] == said[1]
+    assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
+
+
+def test_workers_with_another_version_are_refused(rows, cluster, monkeypatch, tmp_path):
+    monkeypatch.setattr("setminus.__version__", "9.9")
+    table = put(rows, tmp_path / "in.parquet")
+    with pytest.raises(TableError, match=r"the workers have setminus .*, expected 9\.9 as here"):
+        score_file(table, tmp_path / "out.parquet", SCORER, engine="dask", scheduler=cluster.scheduler_address)
+
+
+def test_a_scheduler_that_does_not_answer(rows, monkeypatch, tmp_path):
+    monkeypatch.setattr("setminus.scale.dask_parts.PATIENCE", 0.5)
+    table = put(rows, tmp_path / "in.parquet")
+    with pytest.raises(TableError, match=r"no Dask scheduler with a worker answers at tcp://127\.0\.0\.1:9"):
+        score_file(table, tmp_path / "out.parquet", SCORER, engine="dask", scheduler="tcp://127.0.0.1:9")
+    with pytest.raises(TableError, match="no Dask scheduler with a worker answers at nonsense"):
+        score_file(table, tmp_path / "out.parquet", SCORER, engine="dask", scheduler="nonsense://x")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
+
+
+def test_without_dask_the_error_says_what_to_install(rows, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    table = put(rows, tmp_path / "in.parquet")
+    with pytest.raises(ImportError, match=r'pip install "setminus\[scale\]"'):
+        score_file(table, tmp_path / "out.parquet", SCORER, engine="dask")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]

@@ -1,0 +1,125 @@
+import csv
+import gzip
+import random
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from setminus.tables.errors import TableError
+from setminus.tables.reading import open_table
+
+QUICK = settings(deadline=None, max_examples=50)
+
+
+def in_blocks(path, size, **options):
+    """The table, cut into blocks of a few bytes as a long one is into blocks of 64 MiB."""
+    table = open_table(path, **options)
+    return replace(table, source=replace(table.source, block=size))
+
+
+# a letter first: the types are then text, and no value counts as missing
+values = st.text(alphabet='ab",;\n é', max_size=12).map("x".__add__)
+
+
+@QUICK
+@given(rows=st.lists(st.tuples(values, values), min_size=1, max_size=20), size=st.integers(16, 60))
+def test_blocks_end_where_rows_end(rows, size, tmp_path_factory):
+    path = tmp_path_factory.mktemp("t") / "t.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([("first", "second"), *rows])
+    table = in_blocks(path, size, header=True, separator=",").scanned()
+    # the writer leaves a carriage return alone only inside quotes, and there is none
+    assert [tuple(row.values()) for batch in table.batches() for row in batch.to_pylist()] == rows
+    parts = [table.part(i) for i in range(len(table.starts) - 1)]
+    assert pa.concat_tables(parts).num_rows == len(rows) == table.n_rows
+    assert table.read().equals(open_table(path, header=True, separator=",").read())
+
+
+def test_inch_marks_do_not_hold_back_the_blocks(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n" + '5" pipe,1\n' * 1000)
+    table = in_blocks(path, 200).scanned()
+    assert len(table.starts) > 20
+    assert table.n_rows == 1000
+
+
+def test_types_hold_for_every_block(tmp_path):
+    path = tmp_path / "t.csv"
+    late = "x1,2.5,2020-01-01 10:00,,true,1\n"
+    path.write_text("a,b,c,d,e,f\n" + "1,1,2020-01-01,,true,\n" * 50 + late + "1,1,2020-01-01,,7,\n" * 3)
+    table = in_blocks(path, 100).scanned()
+    types = dict(zip(table.names, table.schema.types, strict=True))
+    assert types["a"] == types["e"] == pa.string()
+    assert types["b"] == pa.float64()
+    assert pa.types.is_timestamp(types["c"])
+    assert types["d"] == pa.null()
+    assert types["f"] == pa.int64()
+    assert table.read().schema == table.schema == pa.concat_tables(table.batches()).schema
+    assert table.read()["a"].to_pylist()[49:52] == ["1", "x1", "1"]
+
+
+@pytest.mark.parametrize("packed", ["gzip", "latin-1"])
+def test_a_packed_table_is_unpacked_to_be_read_in_any_order(packed, tmp_path):
+    text = "name,n\n" + "".join(f"é{i},{i}\n" for i in range(200))
+    path = tmp_path / ("t.csv.gz" if packed == "gzip" else "t.csv")
+    path.write_bytes(gzip.compress(text.encode()) if packed == "gzip" else text.encode("latin-1"))
+    table = in_blocks(path, 500, encoding="utf-8" if packed == "gzip" else "latin-1").scanned()
+    plain = table.seekable(tmp_path)
+    assert plain.part(2)["n"].to_pylist() == list(range(table.starts[2], table.starts[3]))
+    assert table.path == plain.path
+    unpacked = open_table(tmp_path / "unpacked.csv")
+    assert unpacked.seekable(tmp_path) == unpacked
+
+
+def test_a_row_longer_than_many_blocks_is_a_quote_that_never_ends(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('a,b\n1,"2\n' + "3,4\n" * 100)
+    with pytest.raises(TableError, match="never closed"):
+        in_blocks(path, 16).scanned()
+
+
+@settings(deadline=None, max_examples=50)
+@given(data=st.data())
+def test_a_damaged_table_is_read_or_refused(data, tmp_path_factory):
+    rng = random.Random(data.draw(st.integers(0, 2**32)))
+    lines = [b"age,sex,income"] + [b'%d,"%s",%d' % (i, b"mf"[i % 2 : i % 2 + 1], i * 7) for i in range(12)]
+    content = bytearray(b"\n".join(lines))
+    for _ in range(data.draw(st.integers(1, 8))):
+        at = rng.randrange(len(content))
+        match rng.randrange(4):
+            case 0:
+                content[at] = rng.randrange(256)
+            case 1:
+                del content[at : at + rng.randrange(1, 20)]
+            case 2:
+                content[at:at] = rng.choice([b'"', b",", b"\n", b"\r", b"\x00", b"\xff", b'""', b";;;", b"\t"])
+            case _:
+                content[at:at] = content[: rng.randrange(1, 40)]
+        content = content or bytearray(b"a")
+    path = tmp_path_factory.mktemp("t") / rng.choice(["t.csv", "t.tsv", "t.data", "t.parquet", "t.csv.gz"])
+    path.write_bytes(bytes(content))
+    for size in (1 << 26, 40):
+        try:
+            table = open_table(path)
+            if table.format == "csv":
+                table = replace(table, source=replace(table.source, block=size))
+            assert table.read().num_rows == table.scanned().n_rows > 0
+            assert sum(batch.num_rows for batch in table.batches()) == table.scanned().n_rows
+        except TableError as error:
+            assert error.problem
+            assert error.advice
+
+
+@QUICK
+@given(content=st.binary(max_size=200), name=st.sampled_from(["t.csv", "t.parquet", "t.arrow", "t.csv.gz", "t"]))
+def test_any_bytes_are_read_or_refused(content, name, tmp_path_factory):
+    path = tmp_path_factory.mktemp("t") / name
+    path.write_bytes(content)
+    try:
+        assert open_table(path).read().num_rows > 0
+    except TableError as error:
+        assert error.problem
+        assert error.advice

@@ -1,0 +1,187 @@
+import datetime
+
+import numpy as np
+import pandas
+import polars
+import pyarrow as pa
+import pytest
+import skops.io
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from setminus import OrthogonalClassifier, TunedOrthogonalClassifier
+from setminus.estimators import persistence
+from setminus.tables.columns import describe
+from setminus.tables.encoding import TableEncoder
+from setminus.tables.errors import TableError
+
+# the encoder itself is its only type of ours; the rest is how scikit-learn's boosting keeps its categories
+SAVED = {"setminus.tables.encoding.TableEncoder", "functools.partial", "sklearn.utils.validation.check_array"}
+DAY = datetime.date(1970, 1, 11)
+
+
+def people(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    sex = np.where(rng.random(n) < 0.2 + 0.6 * y, "m", "f")
+    age = np.where(rng.random(n) < 0.1, np.nan, 30 + 10 * y + rng.normal(size=n))
+    job = np.array(["clerk", "cook", None], dtype=object)[rng.integers(0, 3, n)]
+    table = pa.table(
+        {
+            "age": pa.array(age, from_pandas=True),
+            "sex": sex,
+            "job": pa.array(job),
+            "member": np.where(y == rng.integers(0, 2, n), "yes", "no"),
+            "since": [DAY + datetime.timedelta(days=int(k)) for k in rng.integers(0, 100, n)],
+            "id": [f"person {i}" for i in range(n)],
+            "planet": ["earth"] * n,
+        }
+    )
+    return table, y
+
+
+FRAMES = {
+    "pyarrow": lambda table: table,
+    "pandas": lambda table: table.to_pandas(),
+    "polars": polars.from_arrow,
+}
+
+
+@pytest.mark.parametrize("form", ["ordinal", "onehot"])
+def test_every_frame_gives_the_same_array(form):
+    table, _ = people()
+    encoder = TableEncoder(form).fit(table)
+    expected = encoder.transform(table)
+    assert expected.dtype == np.float64
+    assert expected.shape == (400, len(encoder.get_feature_names_out()))
+    for frame in map(FRAMES.get, FRAMES):
+        np.testing.assert_array_equal(TableEncoder(form).fit_transform(frame(table)), expected)
+        np.testing.assert_array_equal(encoder.transform(frame(table)), expected)
+    rows = table.to_pandas().sample(50, random_state=0)
+    np.testing.assert_array_equal(encoder.transform(rows), expected[rows.index])
+
+
+def test_ordinal_values():
+    table, _ = people()
+    encoder = TableEncoder().fit(table)
+    assert encoder.get_feature_names_out().tolist() == ["age", "sex", "job", "member", "since"]
+    assert encoder.feature_names_in_.tolist() == table.column_names
+    assert encoder.categorical_mask_.tolist() == [False, True, True, False, False]
+    array = encoder.transform(table)
+    np.testing.assert_array_equal(array[:, 0], table["age"].to_numpy())
+    np.testing.assert_array_equal(array[:, 1], np.array(table["sex"]) == "m")
+    np.testing.assert_array_equal(np.isnan(array[:, 2]), table["job"].is_null())
+    np.testing.assert_array_equal(array[:, 3], np.array(table["member"]) == "yes")
+    assert array[0, 4] == (table["since"][0].as_py() - datetime.date(1970, 1, 1)).days
+
+
+def test_onehot_values():
+    table, _ = people()
+    encoder = TableEncoder("onehot").fit(table)
+    names = encoder.get_feature_names_out().tolist()
+    assert names[:4] == ["age", "age missing", "sex=f", "sex=m"]
+    assert names[4:7] == ["job=clerk", "job=cook", "job missing"]
+    array = encoder.transform(table)
+    assert np.isfinite(array).all()
+    np.testing.assert_allclose(array[:, names.index("age")].mean(), 0, atol=1e-12)
+    np.testing.assert_allclose(array[:, names.index("since")].std(), 1)
+    np.testing.assert_array_equal(array[:, names.index("age missing")], table["age"].is_null())
+    np.testing.assert_array_equal(array[:, 4:7].sum(axis=1), 1)
+    assert not encoder.categorical_mask_.any()
+    assert len(encoder.categorical_mask_) == array.shape[1]
+
+
+def test_what_was_not_there_at_fit_time():
+    table, _ = people()
+    new = pa.table({"since": [DAY], "member": ["perhaps"], "job": ["astronaut"], "sex": ["x"], "age": [None]})
+    assert np.isnan(TableEncoder().fit(table).transform(new)).tolist() == [[True, True, True, True, False]]
+    onehot = TableEncoder("onehot").fit(table)
+    row = dict(zip(onehot.get_feature_names_out(), onehot.transform(new)[0], strict=True))
+    assert (row["job=clerk"], row["job=cook"], row["job missing"], row["sex=f"], row["sex=m"]) == (0, 0, 0, 0, 0)
+    assert row["age missing"] == 1
+
+
+def test_types_that_another_file_gives():
+    table = pa.table(
+        {"x": [1.5, 2.5] * 20, "code": ["1", "2"] * 20, "flag": [True, False] * 20, "day": [DAY, None] * 20}
+    )
+    encoder = TableEncoder().fit(table)
+    same = pa.table({"x": ["1.5", "?"], "code": [1.0, None], "flag": ["TRUE", "0"], "day": ["1970-01-11", ""]})
+    np.testing.assert_array_equal(encoder.transform(same), [[1.5, 0, 1, 10], [np.nan, np.nan, 0, np.nan]])
+    empty = pa.table({name: pa.nulls(2) for name in table.column_names})
+    assert np.isnan(encoder.transform(empty)).all()
+    with pytest.raises(TableError, match=r"column 'x' holds something that is not a number: .*'many'"):
+        encoder.transform(pa.table({**{name: pa.nulls(1) for name in table.column_names}, "x": ["many"]}))
+    with pytest.raises(TableError, match="column 'day' holds something that is not a date"):
+        encoder.transform(pa.table({**{name: pa.nulls(1) for name in table.column_names}, "day": ["soon"]}))
+
+
+def test_kinds_that_are_given_hold_in_every_fold():
+    table, _ = people()
+    kinds = {summary.name: summary.kind for summary in describe(table)}
+    fold = table.filter(np.array(table["sex"]) == "m")
+    assert "sex" not in TableEncoder().fit(fold).get_feature_names_out()
+    assert TableEncoder(kinds=kinds).fit(fold).get_feature_names_out().tolist() == [
+        "age",
+        "sex",
+        "job",
+        "member",
+        "since",
+    ]
+    assert TableEncoder(kinds={"id": "category"}).fit(table).get_feature_names_out().tolist() == ["id"]
+    with pytest.raises(TableError, match=r"X has no column 'sx'\. Did you mean 'sex'"):
+        TableEncoder(kinds={"sx": "category"}).fit(table)
+
+
+def test_errors():
+    table, _ = people()
+    with pytest.raises(TypeError, match="expected a frame"):
+        TableEncoder().fit(np.ones((2, 2)))
+    with pytest.raises(ValueError, match="form is 'binary'"):
+        TableEncoder("binary").fit(table)
+    with pytest.raises(TableError, match="no column is left"):
+        TableEncoder().fit(table.select(["id", "planet"]))
+    with pytest.raises(TableError, match="X has no column 'age'"):
+        TableEncoder().fit(table).transform(table.drop_columns(["age"]))
+    # what was left out may be missing
+    assert TableEncoder().fit(table).transform(table.drop_columns(["id", "planet"])).shape == (400, 5)
+    with pytest.raises(TableError, match="column 'c' mixes values"):
+        TableEncoder().fit(pandas.DataFrame({"c": [1, "a", b"b"]}))
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_models_fit_and_save_with_it(frame, tmp_path):
+    table, y = people()
+    kinds = {summary.name: summary.kind for summary in describe(table)}
+    encoder = TableEncoder(kinds=kinds)
+    mask = clone(encoder).fit(table).categorical_mask_
+    boosting = make_pipeline(encoder, HistGradientBoostingClassifier(categorical_features=mask, max_iter=60))
+    logistic = make_pipeline(TableEncoder("onehot", kinds=kinds), LogisticRegression())
+    X = FRAMES[frame](table)
+    for model in (
+        OrthogonalClassifier(boosting, sensitive_columns=["sex"]),
+        TunedOrthogonalClassifier(logistic, sensitive_columns=["sex"], cv=2, strengths=[0, 1], tolerance=1),
+    ):
+        model.fit(X, y)
+        assert model.score(X, y) > 0.6
+        dumped = skops.io.dumps(model)
+        unknown = set(skops.io.get_untrusted_types(data=dumped))
+        assert unknown - persistence.TRUSTED <= SAVED
+        again = skops.io.loads(dumped, trusted=list(unknown))
+        np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+        # one kind of frame to fit, another to predict
+        np.testing.assert_array_equal(again.predict_proba(table), model.predict_proba(X))
+
+
+def test_hostile_column_names():
+    table = pa.table({'a "b", c': [1.5, 2.5], "<script>\n": ["x", "y"], "d.e": ["p", "q"]})
+    assert TableEncoder("onehot").fit(table).get_feature_names_out().tolist() == [
+        'a "b", c',
+        "<script>\n=x",
+        "<script>\n=y",
+        "d.e=p",
+        "d.e=q",
+    ]
+    assert TableEncoder().fit_transform(table).shape == (2, 3)

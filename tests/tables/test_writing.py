@@ -1,0 +1,90 @@
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from setminus.tables.errors import TableError
+from setminus.tables.reading import open_table
+from setminus.tables.writing import writing
+
+TABLE = pa.table({"x": [1.5, 2.5], 'na"me, <b>\n': ["a", "b"]})
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz", "t.parquet", "t.pq", "t.arrow", "t.feather"])
+def test_pieces_come_back_as_one_table(name, tmp_path):
+    with writing(tmp_path / name) as writer:
+        writer.write(TABLE)
+        assert not (tmp_path / name).exists()
+        writer.write(TABLE)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert open_table(tmp_path / name).read().to_pydict() == pa.concat_tables([TABLE, TABLE]).to_pydict()
+
+
+def test_parquet_options(tmp_path):
+    with writing(tmp_path / "t.parquet", compression="zstd", dictionary=["x"]) as writer:
+        writer.write(TABLE)
+        writer.write(TABLE)
+    meta = pq.ParquetFile(tmp_path / "t.parquet").metadata
+    assert meta.num_row_groups == 2
+    assert meta.row_group(0).column(0).compression == "ZSTD"
+    assert [meta.row_group(0).column(k).has_dictionary_page for k in (0, 1)] == [True, False]
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet", "t.arrow"])
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("pieces", [0, 2])
+def test_an_interrupted_write_leaves_what_was_there(name, error, pieces, tmp_path):
+    (tmp_path / name).write_bytes(b"before")
+
+    def interrupted():
+        with writing(tmp_path / name) as writer:
+            for _ in range(pieces):
+                writer.write(TABLE)
+            raise error
+
+    with pytest.raises(error):
+        interrupted()
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_bytes() == b"before"
+
+
+def test_targets_that_cannot_be_written_are_refused_before_the_work(tmp_path):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder.csv").mkdir()
+
+    def refused(path, match):
+        with pytest.raises(TableError, match=match), writing(path):
+            pytest.fail("the work began")
+
+    refused(tmp_path / "no" / "t.csv", "there is no folder")
+    refused(tmp_path / "file" / "t.csv", "cannot write .*Not a directory")
+    refused(tmp_path / "folder.csv", "is a folder")
+    refused(tmp_path / "t.xlsx", r"says no format.*\.parquet")
+    refused(tmp_path / f"{'x' * 300}.csv", "File name too long")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder.csv"]
+
+
+def test_a_full_disk_and_what_csv_cannot_hold(tmp_path):
+    with pytest.raises(TableError, match="Write it as Parquet"), writing(tmp_path / "t.csv") as writer:
+        writer.write(pa.table({"x": [[1]]}))
+    with (
+        Path("/dev/full").open("wb", buffering=0) as full,
+        pytest.raises(TableError, match=r"cannot write .*No space left"),
+        writing(tmp_path / "t.arrow") as writer,
+    ):
+        writer._sink = full
+        writer.write(pa.table({"x": np.zeros(1_000_000)}))
+    with pytest.raises(TableError, match="nothing to write"), writing(tmp_path / "t.csv"):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_has_the_permissions_of_any_other(tmp_path):
+    (tmp_path / "plain").write_text("")
+    with writing(tmp_path / "t.csv.gz") as writer:
+        writer.write(TABLE)
+    assert (tmp_path / "t.csv.gz").stat().st_mode == (tmp_path / "plain").stat().st_mode
+    assert gzip.decompress((tmp_path / "t.csv.gz").read_bytes()).startswith(b'"x"')
