@@ -39,8 +39,9 @@ class Run:
     def __init__(self, groups, classes, constraint="equalized_odds", rows=3000, seed=0):
         rng = np.random.default_rng(seed)
         y = rng.integers(len(classes), size=rows)
-        group = np.where(rng.random(rows) < 0.6, (y + rng.integers(2, size=rows)), rng.integers(99, size=rows))
-        self.y, self.groups = np.array(classes)[y], np.array(groups)[group % len(groups)]
+        favoured = y * len(groups) // len(classes)
+        group = np.where(rng.random(rows) < 0.4, favoured, rng.integers(len(groups), size=rows))
+        self.y, self.groups = np.array(classes)[y], np.array(groups)[group]
         code = np.searchsorted(np.unique(groups), self.groups) * 2 / len(groups)
         self.X = np.column_stack([y + rng.normal(size=rows), code + rng.normal(size=rows), rng.normal(size=rows)])
         self.train, self.test = slice(rows // 2), slice(rows // 2, None)

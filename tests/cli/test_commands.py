@@ -64,6 +64,14 @@ def test_positive_and_several_ignored_columns(command, files, tmp_path, people):
     assert record["task"]["labels"]["1"] == "low"
 
 
+def test_columns_that_name_rows_or_say_nothing_are_left_out(command, tmp_path, people):
+    people.assign(id=range(len(people)), country="here").to_csv(tmp_path / "more.csv", index=False)
+    done = command("fit", tmp_path / "more.csv", *COMMON, "--out", tmp_path / "m.skops")
+    assert done.code == 0, done.err
+    assert "left out: it has one value only" in done.out
+    assert {"id", "country"}.isdisjoint(setminus.load(tmp_path / "m.skops").feature_names_in_)
+
+
 def test_a_file_without_a_header(command, tmp_path, people):
     people.to_csv(tmp_path / "bare.csv", index=False, header=False)
     arguments = ["--no-header", "--label", "column_5", "--ignore", "column_4", "--full", "logistic"]

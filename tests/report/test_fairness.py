@@ -34,6 +34,9 @@ def test_what_the_features_betray_is_told_where_it_is_known(altered):
     assert "; AUC" in words(altered)
     altered["metrics"]["betrayed"]["auc"] = None
     assert "; AUC" not in words(altered)
+    assert "they speak of it all the same" in words(altered)
+    altered["metrics"]["betrayed"]["accuracy"] = 0.6
+    assert "Here they hardly do" in words(altered)
     altered["metrics"]["betrayed"] = None
     assert "may speak of it all the same" in words(altered)
 
@@ -52,6 +55,15 @@ def test_a_tolerance_that_could_not_be_kept_is_admitted(altered):
     assert "none keeps the tolerance" not in words(altered)
     altered["metrics"]["frontier"]["chosen"]["gap"] = 0.06
     assert "none keeps the tolerance of 0.05" in words(altered)
+
+
+def test_a_gap_that_came_back_on_the_test_rows_is_admitted(altered):
+    gap = altered["metrics"]["models"][-1]["audit"]["equalized_odds_sum"]
+    altered["metrics"]["frontier"]["tolerance"] = gap["value"] + 0.01
+    assert "kept on the test rows" in words(altered)
+    assert "not kept on the test rows" not in words(altered)
+    altered["metrics"]["frontier"]["tolerance"] = gap["value"] - 0.01
+    assert "not kept on the test rows" in words(altered)
 
 
 def test_a_score_that_the_audit_lacks_has_no_tested_points(altered):

@@ -234,7 +234,7 @@ def _model(config: FitConfig, columns: list[ColumnSummary]) -> TunedOrthogonalCl
 
 def _pipeline(kind: str, columns: list[ColumnSummary], seed: int) -> Pipeline:
     _kept(columns)
-    kinds = {column.name: column.kind for column in columns}
+    kinds = {column.name: column.kind for column in columns if column.kept}
     if kind == "logistic":
         return make_pipeline(TableEncoder("onehot", kinds=kinds), LogisticRegression(max_iter=1000))
     categorical = np.array([column.kind == "category" for column in columns if column.kept])

@@ -51,6 +51,7 @@ def fairness_section(record: dict[str, Any]) -> dict[str, Any]:
         "rows": f"{task['rows']['train']:,} rows to learn from, {task['rows']['test']:,} to judge by",
         "lead": lead([before["audit"], after["audit"]], gap, shared["drawn"]),
         "betrayed": metrics["betrayed"],
+        "telling": metrics["betrayed"] is not None and _telling(**metrics["betrayed"]),
         "sees_ignored": _sees_ignored(task),
         "groups_needed": task.get("groups_needed", False),
         "before": before,
@@ -61,6 +62,7 @@ def fairness_section(record: dict[str, Any]) -> dict[str, Any]:
         "frontier_rows": frontier_rows(frontier, tested),
         "tested": bool(tested),
         "kept": frontier["chosen"]["gap"] <= frontier["tolerance"],
+        "kept_on_test": (after["audit"][gap]["value"] or 0.0) <= frontier["tolerance"],
         "decision": decision(frontier["chosen"]),
         "figures": {**shared["figures"], "frontier": frontier_figure(frontier, tested)},
     }
@@ -80,3 +82,8 @@ def _sees_ignored(task: dict[str, Any]) -> bool:
     """Whether what is ignored, which may be several names in a row, is among the features."""
     names = {task["ignored"], *re.split(", | and ", task["ignored"])}
     return not names.isdisjoint(task["features"])
+
+
+def _telling(accuracy: float, largest_group: float, auc: float | None) -> bool:
+    """Whether the features tell the groups better than a guess."""
+    return accuracy > largest_group + 0.02 or (auc is not None and auc > 0.6)
