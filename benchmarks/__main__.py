@@ -1,4 +1,4 @@
-"""The command: ``python -m benchmarks [speed | peers | proxy | tables | all]``."""
+"""The command: ``python -m benchmarks [speed | scoring | peers | proxy | tables | all]``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from pathlib import Path
 def main() -> None:
     """Run what is asked for; without an argument, everything."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("what", nargs="?", default="all", choices=["all", "speed", "peers", "proxy", "tables"])
+    parser.add_argument(
+        "what", nargs="?", default="all", choices=["all", "speed", "scoring", "peers", "proxy", "tables"]
+    )
     parser.add_argument("--seeds", type=int, default=5, help="splits of peers and proxy (default: 5)")
     parser.add_argument("--again", metavar="TEXT", help="first remove the records of methods with TEXT in their name")
     parser.add_argument("--repeats", type=int, default=9, help="repeats of each timing of speed (default: 9)")
+    parser.add_argument("--rows", type=int, default=50_000_000, help="rows of the file of scoring (default: 50000000)")
     parser.add_argument("--results", type=Path, default=Path("results"), help="where records are (default: results)")
     parser.add_argument("--docs", type=Path, default=Path("docs"), help="where tables go (default: docs)")
     args = parser.parse_args()
@@ -22,6 +25,10 @@ def main() -> None:
         from benchmarks import speed
 
         speed.run(args.repeats, args.results / "speed" / "records.jsonl")
+    if args.what in ("all", "scoring"):
+        from benchmarks import scoring
+
+        scoring.run(args.rows, records=args.results / "scoring" / "records.jsonl")
     if args.what in ("all", "peers"):
         from benchmarks import peers
 

@@ -147,6 +147,9 @@ def test_errors():
         TableEncoder().fit(table).transform(table.drop_columns(["age"]))
     # what was left out may be missing
     assert TableEncoder().fit(table).transform(table.drop_columns(["id", "planet"])).shape == (400, 5)
+    for twice in (pandas.DataFrame([[1, 2]], columns=["a", "a"]), pa.table([[1], [2]], names=["a", "a"])):
+        with pytest.raises(TableError, match=r"X has (two|2) columns"):
+            TableEncoder().fit(twice)
     with pytest.raises(TableError, match="column 'c' mixes values"):
         TableEncoder().fit(pandas.DataFrame({"c": [1, "a", b"b"]}))
 

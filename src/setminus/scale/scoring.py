@@ -53,7 +53,7 @@ def score_file(
 ) -> Scored:
     r"""Score every row of a file, in order; memory does not grow with the file.
 
-    A row group of Parquet, a record batch of Arrow and a block of about 64 MiB of CSV are one task, whichever the
+    A row group of Parquet, a record batch of Arrow and a block of about 16 MiB of CSV are one task, whichever the
     engine, and each task has one thread for its linear algebra: both engines give the same bits.
 
     Parameters

@@ -22,10 +22,10 @@ from setminus.tables.sniffing import MISSING, Layout, sniff
 
 __all__ = ["CsvSource"]
 
-BLOCK = 64 << 20
-"""Bytes of a block."""
+BLOCK = 16 << 20
+"""Bytes of a block: a few of them, parsed, are in memory at a time."""
 
-LONGEST = 8
+LONGEST = 32
 """Blocks that a single row may fill, before it is taken for a quote that never ends."""
 
 SAMPLE = 256 << 10
@@ -124,22 +124,23 @@ class CsvSource:
         stream = pa.input_stream(str(self.path), compression="gzip" if self.gzip else None)
         return stream if self.encoding == "utf-8" else pa.transcoding_input_stream(stream, self.encoding, "utf-8")
 
-    def _blocks(self) -> Iterator[bytes]:
-        """The bytes of about `block` bytes of whole rows at a time."""
+    def _blocks(self) -> Iterator[memoryview]:
+        """About `block` bytes of whole rows at a time."""
         with self._open() as stream:
             held = b""
             while piece := stream.read(self.block):
                 held += piece
                 end = last_row_end(held, self.layout.separator, self.layout.line_end)
-                if end == 0 and len(held) >= LONGEST * self.block:
-                    raise _unclosed(self.path.name)
                 if end:
-                    yield held[:end]
+                    # a view: a copy of a block is not small
+                    yield memoryview(held)[:end]
                     held = held[end:]
+                elif len(held) >= LONGEST * self.block:
+                    raise _unclosed(self.path.name)
             if held:
-                yield held
+                yield memoryview(held)
 
-    def _parse(self, block: bytes, first: bool, columns: Names = None, schema: Any = None) -> pa.Table:
+    def _parse(self, block: memoryview | bytes, first: bool, columns: Names = None, schema: Any = None) -> pa.Table:
         layout = self.layout
         missing = [*MISSING, *(f" {token}" for token in MISSING)] if layout.padded else list(MISSING)
         table = pyarrow.csv.read_csv(
@@ -249,7 +250,9 @@ def _joined_type(kinds: Iterable[Any]) -> Any:
         return pa.float64()
     if all(pa.types.is_date(kind) or pa.types.is_timestamp(kind) for kind in found):
         zoned = {getattr(kind, "tz", None) for kind in found}
-        return pa.timestamp("ns", tz=zoned.pop()) if len(zoned) == 1 else pa.string()
+        # no finer than needed: nanoseconds end in the year 2262
+        unit = "ns" if "ns" in {getattr(kind, "unit", None) for kind in found} else "s"
+        return pa.timestamp(unit, tz=zoned.pop()) if len(zoned) == 1 else pa.string()
     return pa.string()
 
 
@@ -260,13 +263,13 @@ def _trimmed(table: pa.Table) -> pa.Table:
     return table
 
 
-def _ends_in_a_quote(table: pa.Table, block: bytes, layout: Layout) -> bool:
+def _ends_in_a_quote(table: pa.Table, block: memoryview | bytes, layout: Layout) -> bool:
     """Whether the last value goes over several lines and no quote ends it: it has swallowed the rows after it."""
     last = table.schema.field(table.num_columns - 1)
     if table.num_rows == 0 or last.name != layout.names[-1] or not pa.types.is_string(last.type):
         return False
     value = table.column(table.num_columns - 1)[-1].as_py() or ""
-    return len(value.splitlines()) > 1 and not block.rstrip().endswith(b'"')
+    return len(value.splitlines()) > 1 and not bytes(block[-64:]).rstrip().endswith(b'"')
 
 
 def _unclosed(name: str) -> TableError:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
 
-__all__ = ["TableError", "check_names", "refusing_damage"]
+__all__ = ["TableError", "check_names", "check_unique", "refusing_damage"]
 
 
 class TableError(ValueError):
@@ -71,6 +72,22 @@ def check_names(wanted: Iterable[str], present: Sequence[str], where: str) -> No
         near = difflib.get_close_matches(name.casefold().strip(), folded, n=1)
         advice = f"Did you mean {folded[near[0]]!r}?" if near else f"It has {_listed(present)}."
         raise TableError(f"{where} has no column {name!r}", advice)
+
+
+def check_unique(names: Sequence[str], where: str, otherwise: str = "") -> None:
+    """Raise where two columns have the same name.
+
+    Examples
+    --------
+    >>> check_unique(["a", "b", "a"], "people.csv")
+    Traceback (most recent call last):
+    setminus.tables.errors.TableError: people.csv has 2 columns called 'a'. Give each column a name of its own.
+    """
+    name, count = max(Counter(names).items(), key=lambda item: item[1], default=("", 0))
+    if count > 1:
+        raise TableError(
+            f"{where} has {count} columns called {name!r}", f"Give each column a name of its own{otherwise}."
+        )
 
 
 @contextmanager

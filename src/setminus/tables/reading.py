@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ import pyarrow as pa
 
 from setminus.tables.columnar import ArrowSource, ParquetSource
 from setminus.tables.delimited import CsvSource
-from setminus.tables.errors import TableError, check_names
+from setminus.tables.errors import TableError, check_names, check_unique
 from setminus.tables.formats import Format, check_kind
 
 __all__ = ["Table", "column", "open_table"]
@@ -156,12 +155,7 @@ def open_table(
     names = source.layout.names if isinstance(source, CsvSource) else tuple(source.schema.names)
     if not names:
         raise TableError(f"{place.name} has no columns", "Give a table with columns and rows.")
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise TableError(
-            f"{place.name} has {names.count(twice[0])} columns called {twice[0]!r}",
-            "Give each column a name of its own.",
-        )
+    check_unique(names, place.name)
     if source.n_rows == 0:
         raise TableError(f"{place.name} has no rows", "Give a file with rows.")
     return Table(place, kind.format, names, notes, source)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise, zip_longest
 
-from setminus.tables.errors import TableError
+from setminus.tables.errors import TableError, check_unique
 
 __all__ = ["MISSING", "Layout", "sniff"]
 
@@ -182,10 +182,5 @@ def _names(first: Record, header: bool, where: str) -> tuple[str, ...]:
         return tuple(f"column_{k}" for k in range(1, len(first) + 1))
     # pandas leaves the name of its index empty
     names = tuple(name or f"column_{k}" for k, name in enumerate(first, 1))
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise TableError(
-            f"{where} has {names.count(twice[0])} columns called {twice[0]!r}",
-            "Give each column a name of its own, or say header=False if the first line is a row.",
-        )
+    check_unique(names, where, ", or say header=False if the first line is a row")
     return names

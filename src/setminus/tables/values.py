@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
-from setminus.tables.errors import TableError
+from setminus.tables.errors import TableError, check_unique
 from setminus.tables.sniffing import MISSING
 
 __all__ = ["FLAGS", "from_frame", "is_text", "plain", "to_days", "to_flags", "to_numbers", "to_text"]
@@ -28,14 +30,16 @@ def from_frame(X: Any) -> pa.Table:
     >>> from_frame(pa.table({"age": [39]})).column_names
     ['age']
     """
-    import narwhals as nw
-
-    if isinstance(X, pa.Table):
-        return X
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    try:
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+        names = [str(name) for name in frame.columns] if isinstance(frame, nw.DataFrame) else []
+        check_unique(names, "X")
+    except DuplicateError as error:
+        raise TableError("X has two columns of the same name", "Give each column a name of its own.") from error
     if not isinstance(frame, nw.DataFrame):
         raise TypeError(f"X is {type(X).__name__}: expected a frame of pandas, polars or pyarrow.")
-    names = [str(name) for name in frame.columns]
+    if isinstance(X, pa.Table):
+        return X
     columns = []
     # by position: names may be numbers, and the index of pandas is no column
     for position, name in enumerate(names):
