@@ -207,3 +207,28 @@ def test_frontier_rules_and_plot():
     axes = frontier.at(1).plot()
     assert axes.get_xlabel().startswith("gap")
     assert "chosen" in [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_frames_are_cut_into_folds_as_they_are(rows, kind):
+    module = pytest.importorskip(kind)
+    frame = (module.table if kind == "pyarrow" else module.DataFrame)(dict(zip("abc", rows.X.T, strict=True)))
+    model = TunedOrthogonalClassifier(LogisticRegression(), ProxyPrincipal(LogisticRegression()), strengths=[0, 0.5])
+    model.fit(frame, rows.y, sensitive_features=rows.sex)
+    plain = sklearn.clone(model).fit(rows.X, rows.y, sensitive_features=rows.sex)
+    np.testing.assert_allclose(model.frontier_.score, plain.frontier_.score)
+
+
+def test_the_folds_go_to_whatever_backend_joblib_has(rows, fitted):
+    distributed = pytest.importorskip("distributed")
+    joblib = pytest.importorskip("joblib")
+    local = distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None)
+    with local, distributed.Client(local), joblib.parallel_config(backend="dask"):
+        model = tuned(rows, n_jobs=2)
+    np.testing.assert_array_equal(model.frontier_.score, fitted.frontier_.score)
+
+
+def test_progress_is_logged(rows, caplog):
+    with caplog.at_level("INFO", logger="setminus"):
+        tuned(rows, cv=2, strengths=[0])
+    assert [record.getMessage() for record in caplog.records] == ["fit 1 of 3", "fit 2 of 3", "fit 3 of 3"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -50,12 +51,13 @@ class Display:
     def step(self, name: str) -> Iterator[None]:
         """Show a step while it runs, and how long it took when it is done."""
         start = time.perf_counter()
-        columns = (SpinnerColumn("line"), TextColumn("{task.description}"), TimeElapsedColumn())
+        columns = (SpinnerColumn("line"), TextColumn("{task.description}"), BarColumn(20), TimeElapsedColumn())
         # in a log file a spinner is a heap of empty lines
         shown = self.progress.is_terminal
         with Progress(*columns, console=self.progress, transient=True, disable=not shown) as progress:
-            progress.add_task(escape(name), total=None)
-            yield
+            task = progress.add_task(escape(name), total=None)
+            with _listening(lambda done, total: progress.update(task, completed=done - 1, total=total)):
+                yield
         self.progress.print(f"{time.perf_counter() - start:6.1f} s  {escape(name)}")
 
     @contextmanager
@@ -138,6 +140,33 @@ class Display:
             places = [*source.urls, *([f"package {source.package}"] if source.package else [])]
             table.add_row(source.name, escape(str(path)) if path else "no", escape("; ".join(places)))
         self.results.print(table)
+
+
+class _Listener(logging.Handler):
+    """Hears each "fit 2 of 6" that the library logs."""
+
+    def __init__(self, told: Callable[[int, int], object]):
+        super().__init__(logging.INFO)
+        self.told = told
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.msg == "fit %d of %d" and isinstance(record.args, tuple):
+            done, total = record.args
+            self.told(int(str(done)), int(str(total)))
+
+
+@contextmanager
+def _listening(told: Callable[[int, int], object]) -> Iterator[None]:
+    """Tell of the fits that are begun meanwhile."""
+    library, listener = logging.getLogger("setminus"), _Listener(told)
+    level = library.level
+    library.addHandler(listener)
+    library.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        library.removeHandler(listener)
+        library.setLevel(level)
 
 
 def _table(*heads: str) -> Table:

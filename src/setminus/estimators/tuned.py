@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 import warnings
 from typing import Any, Literal
 
@@ -24,6 +25,8 @@ from setminus.estimators.principal_mixin import Columns, PrincipalMixin, Proba, 
 from setminus.estimators.search import COUNTED, Problem, decide, search
 
 __all__ = ["TunedOrthogonalClassifier"]
+
+logger = logging.getLogger(__name__)
 
 # fine where the choice mostly falls
 STRENGTHS = (*(i / 50 for i in range(51)), *(1 + i / 10 for i in range(1, 11)))
@@ -171,7 +174,8 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         folds = self._folds(X, y, codes, y_codes)
         keyword = None if self.sensitive_columns is not None else groups
         parts = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fold_parts)(self.model_, X, y, keyword, sample_weight, train, test) for train, test in folds
+            delayed(_fold_parts)(self.model_, X, y, keyword, sample_weight, *fold, done=(k, len(folds) + 1))
+            for k, fold in enumerate(folds, start=1)
         )
         rows = np.concatenate([test for _, test in folds])
         problem = Problem(
@@ -185,6 +189,7 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
             self.scoring if self.scoring in COUNTED else get_scorer(self.scoring),
         )
         self.frontier_ = self._search(problem, parts, strengths)
+        logger.info("fit %d of %d", len(folds) + 1, len(folds) + 1)
         self.model_.fit(X, y, sensitive_features=keyword, sample_weight=sample_weight)
         self.classes_ = self.model_.classes_
         return self._take(self.frontier_.best(self.tolerance), self.tolerance)
@@ -289,10 +294,11 @@ def _no_gap(tables: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _fold_parts(
-    model: Any, X: Any, y: Any, groups: Any, sample_weight: Any, train: Any, test: Any
+    model: Any, X: Any, y: Any, groups: Any, sample_weight: Any, train: Any, test: Any, done: tuple[int, int]
 ) -> tuple[Proba, list[Proba], Proba]:
     """Full and principal probabilities of the rows `test`, by models that have seen `train` only, and their prior."""
     take = _safe_indexing
+    logger.info("fit %d of %d", *done)
     fitted = clone(model).fit(
         take(X, train),
         y[train],

@@ -1,0 +1,240 @@
+"""The losses of two players: GAN, the paper's orthogonal GAN, and domain adversarial training.
+
+A discriminator D gives logits, that is, log D / (1 - D); ``softplus(-logits) = -log D`` and
+``softplus(logits) = -log(1 - D)`` never leave the range of floats.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch.nn.functional import softplus
+
+__all__ = [
+    "domain_discriminator_loss",
+    "domain_encoder_loss",
+    "gan_discriminator_loss",
+    "gan_generator_loss",
+    "log_density_ratio",
+    "orthogonal_generator_loss",
+    "orthogonal_logits",
+]
+
+Direction = Literal["a_to_b", "b_to_a"]
+
+
+def gan_discriminator_loss(real_logits: torch.Tensor, fake_logits: torch.Tensor) -> torch.Tensor:
+    """The discriminator's side of the sigmoid GAN: ``-mean(log D(real)) - mean(log(1 - D(fake)))``.
+
+    Parameters
+    ----------
+    real_logits, fake_logits : Tensor of any shape
+        The discriminator on real images, and on generated ones that were detached from their generator.
+
+    Returns
+    -------
+    Tensor of shape ()
+
+    Examples
+    --------
+    >>> gan_discriminator_loss(torch.zeros(4), torch.zeros(6)) / math.log(2)
+    tensor(2.)
+    """
+    return softplus(-real_logits).mean() + softplus(fake_logits).mean()
+
+
+def gan_generator_loss(fake_logits: torch.Tensor) -> torch.Tensor:
+    """The generator's side, in the non-saturating form: ``-mean(log D(fake))``.
+
+    Its gradient does not vanish where the discriminator recognises the fakes, unlike that of
+    ``mean(log(1 - D(fake)))``; both fall as D(fake) rises.
+
+    Parameters
+    ----------
+    fake_logits : Tensor of any shape
+        The discriminator on generated images.
+
+    Returns
+    -------
+    Tensor of shape ()
+
+    Examples
+    --------
+    >>> gan_generator_loss(torch.zeros(6)) / math.log(2)
+    tensor(1.)
+    """
+    return softplus(-fake_logits).mean()
+
+
+def log_density_ratio(
+    log_full: torch.Tensor,
+    log_principal: torch.Tensor,
+    full_prior: Any,
+    principal_prior: Any,
+    *,
+    clamp: tuple[float, float] | None = None,
+) -> torch.Tensor:
+    """The log of r = P(z2) / Q(z2), from two classifiers of the domain: 0 is A, with density P, 1 is B, with Q.
+
+    ``log r = (log full_0 - log full_1 - log odds of full_prior)
+    - (log principal_0 - log principal_1 - log odds of principal_prior)``
+
+    By Bayes' rule a classifier's log odds are the log density ratio of what it sees plus the log odds of the domains
+    that it was trained with. Once both are freed of the latter, the first is the ratio of x = (z1, z2), the second
+    that of z1, and their difference that of z2, where z1 and z2 are independent in each domain.
+
+    Parameters
+    ----------
+    log_full, log_principal : Tensor of shape (n, 2)
+        Log-probabilities of the two domains.
+    full_prior, principal_prior : two numbers (A, B) or "uniform"
+        The share of each domain in the data that each classifier was trained on; "uniform" is half and half.
+    clamp : (low, high), optional
+        Hold r within these bounds; the paper's public code used (0.1, 9). No gradient passes outside of them.
+
+    Returns
+    -------
+    Tensor of shape (n,)
+
+    Examples
+    --------
+    >>> log_full, log_principal = torch.tensor([[0.9, 0.1]]).log(), torch.tensor([[0.75, 0.25]]).log()
+    >>> log_density_ratio(log_full, log_principal, "uniform", "uniform").exp()
+    tensor([3.])
+    >>> log_density_ratio(log_full, log_principal, "uniform", "uniform", clamp=(0.1, 2)).exp()
+    tensor([2.])
+    """
+    if log_full.ndim != 2 or log_full.shape[1] != 2 or log_principal.shape != log_full.shape:
+        raise ValueError(
+            f"log_full has shape {tuple(log_full.shape)} and log_principal {tuple(log_principal.shape)}: expected "
+            "(n, 2) for both, the log-probabilities of domain A and domain B."
+        )
+    log_ratio_x = log_full[:, 0] - log_full[:, 1] - _log_odds("full_prior", full_prior)
+    log_ratio_z1 = log_principal[:, 0] - log_principal[:, 1] - _log_odds("principal_prior", principal_prior)
+    log_ratio_z2 = log_ratio_x - log_ratio_z1
+    if clamp is None:
+        return log_ratio_z2
+    low, high = clamp
+    if not 0 < low <= high:
+        raise ValueError(f"clamp is ({low}, {high}): expected bounds on r itself with 0 < low <= high, or None.")
+    return log_ratio_z2.clamp(math.log(low), math.log(high))
+
+
+def orthogonal_logits(logits: torch.Tensor, log_ratio: torch.Tensor, direction: Direction) -> torch.Tensor:
+    """The discriminator without z2: ``logit phi = logit D + log r`` from A to B, ``logit D - log r`` from B to A.
+
+    The best D between real B and generated B also tells them apart by z2, since generated images keep the z2 of
+    domain A: its logit holds log Q(z2) / P(z2) = -log r, which this takes out. This is the paper's
+    ``phi(D, r) = D r / (1 - D + D r)``.
+
+    Parameters
+    ----------
+    logits : Tensor of shape (n, ...)
+        The discriminator on generated images: one logit per image, or one per patch.
+    log_ratio : Tensor of shape (n,)
+        `log_density_ratio` of the same generated images; a patch uses the ratio of its image.
+    direction : {"a_to_b", "b_to_a"}
+        What the generator does.
+
+    Returns
+    -------
+    Tensor of the shape of `logits`
+
+    Examples
+    --------
+    >>> logits, log_ratio = torch.tensor([[0.5], [1.0]]), torch.tensor([0.25, -2.0])
+    >>> orthogonal_logits(logits, log_ratio, "a_to_b")
+    tensor([[ 0.7500], [-1.0000]])
+    """
+    if direction not in ("a_to_b", "b_to_a"):
+        raise ValueError(f"direction is {direction!r}: expected 'a_to_b' or 'b_to_a'.")
+    if log_ratio.ndim != 1 or log_ratio.shape != logits.shape[:1]:
+        raise ValueError(
+            f"log_ratio has shape {tuple(log_ratio.shape)}, logits have {tuple(logits.shape)}: "
+            "expected one ratio per image, (n,) next to (n, ...)."
+        )
+    per_image = log_ratio.reshape(-1, *(1,) * (logits.ndim - 1))
+    return logits + per_image if direction == "a_to_b" else logits - per_image
+
+
+def orthogonal_generator_loss(fake_logits: torch.Tensor, log_ratio: torch.Tensor, direction: Direction) -> torch.Tensor:
+    """The paper's orthogonal GAN loss, in the non-saturating form: ``-mean(log phi(D(fake), r(fake)))``.
+
+    The generator alone plays against phi; its discriminator is trained with the plain `gan_discriminator_loss`.
+    Where the principal classifier is the full one, r = 1 and this is `gan_generator_loss`.
+
+    Parameters
+    ----------
+    fake_logits, log_ratio, direction
+        See `orthogonal_logits`.
+
+    Returns
+    -------
+    Tensor of shape ()
+
+    Examples
+    --------
+    >>> fake_logits = torch.tensor([0.3, -0.4])
+    >>> orthogonal_generator_loss(fake_logits, torch.zeros(2), "a_to_b") == gan_generator_loss(fake_logits)
+    tensor(True)
+    """
+    return gan_generator_loss(orthogonal_logits(fake_logits, log_ratio, direction))
+
+
+def domain_discriminator_loss(source_logits: torch.Tensor, target_logits: torch.Tensor) -> torch.Tensor:
+    """The domain discriminator's side: ``-mean(log D(source)) - mean(log(1 - D(target)))``, D = p(source).
+
+    Parameters
+    ----------
+    source_logits, target_logits : Tensor of any shape
+        The discriminator on features of each domain, detached from their encoder.
+
+    Returns
+    -------
+    Tensor of shape ()
+
+    Examples
+    --------
+    >>> domain_discriminator_loss(torch.full((4,), -100.0), torch.full((4,), 100.0))
+    tensor(200.)
+    """
+    return gan_discriminator_loss(source_logits, target_logits)
+
+
+def domain_encoder_loss(source_logits: torch.Tensor, target_logits: torch.Tensor) -> torch.Tensor:
+    """The encoder's side, with the domains swapped: ``-mean(log(1 - D(source))) - mean(log D(target))``.
+
+    As in `gan_generator_loss`, swapping the labels instead of the sign keeps the gradient where D is sure. For the
+    orthogonal discriminator pass its log odds, ``log orthogonal_source - log orthogonal_target``, as logits.
+
+    Parameters
+    ----------
+    source_logits, target_logits : Tensor of any shape
+        The discriminator on features of each domain.
+
+    Returns
+    -------
+    Tensor of shape ()
+
+    Examples
+    --------
+    >>> domain_encoder_loss(torch.full((4,), 100.0), torch.full((4,), -100.0))
+    tensor(200.)
+    """
+    return gan_discriminator_loss(target_logits, source_logits)
+
+
+def _log_odds(name: str, prior: Any) -> float:
+    if isinstance(prior, str) and prior == "uniform":
+        return 0.0
+    frequencies = np.asarray(prior, dtype=np.float64) if not isinstance(prior, str) else np.empty(0)
+    # `not (... and ...)` also catches NaN
+    if frequencies.shape != (2,) or not (frequencies.min() > 0 and abs(frequencies.sum() - 1) < 1e-4):
+        raise ValueError(
+            f"{name} is {prior!r}: expected the shares of domain A and domain B in the data that the classifier was "
+            "trained on, two positive numbers that sum to 1, or 'uniform'."
+        )
+    return math.log(frequencies[0]) - math.log(frequencies[1])
