@@ -192,6 +192,7 @@ def test_what_the_error_says_to_do_works():
 @pytest.mark.parametrize("module", ["orthogonalize", "adversarial", "regularizers"])
 def test_without_torch_the_error_says_what_to_install(module, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, f"setminus.nn.{module}", raising=False)
+    for name in ("setminus.nn", f"setminus.nn.{module}"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
     with pytest.raises(ImportError, match=r'pip install "setminus\[nn\]"'):
         importlib.import_module(f"setminus.nn.{module}")
