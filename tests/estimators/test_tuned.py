@@ -14,6 +14,7 @@ from setminus import (
     equal_opportunity_gap,
     equalized_odds_gap,
 )
+from setminus.estimators.folds import stratified_folds
 from setminus.estimators.frontier import Frontier
 from setminus.estimators.search import decide
 
@@ -49,7 +50,8 @@ def test_keeps_the_constraint_that_the_full_classifier_breaks(rows, constraint):
 
 def test_every_point_of_the_frontier_is_what_it_says(rows, fitted):
     """Counted in one pass, checked against the metrics on the predictions themselves."""
-    folds = fitted._folds(rows.X, rows.y, np.unique(rows.sex, return_inverse=True)[1], rows.y)
+    strata = np.unique(rows.sex, return_inverse=True)[1], rows.y
+    folds = stratified_folds(5, rows.X, rows.y, strata, seed=0)
     assert sorted(np.concatenate([test for _, test in folds])) == list(range(len(rows.y)))
     proba = {}
     for point in [0, 17, len(fitted.frontier_) // 2, fitted.frontier_.chosen, len(fitted.frontier_) - 1]:

@@ -5,12 +5,28 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 import setminus
+from setminus.cli.data import data_app
 from setminus.cli.errors import check_file, check_folder
+from setminus.cli.options import (
+    Agg,
+    Constraint,
+    Encoding,
+    Engine,
+    Header,
+    Ignore,
+    Json,
+    Label,
+    Positive,
+    Principal,
+    Quiet,
+    Seed,
+    Trusted,
+)
 
 __all__ = ["app"]
 
@@ -22,29 +38,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Start with:  setminus demo,  or:  setminus fit people.csv --label income --ignore sex --out model.skops",
 )
-data_app = typer.Typer(help="The data sets that the project knows: list them, fetch one.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
-
-Principal = Literal["proxy", "group"]
-Constraint = Literal["equalized_odds", "demographic_parity", "equal_opportunity"]
-Agg = Literal["max", "sum"]
-Engine = Literal["arrow", "dask"]
-
-Label = Annotated[str, typer.Option(help="The column to predict.", show_default=False)]
-Ignore = Annotated[
-    list[str], typer.Option(help="A column that must not matter; may be repeated, then all are crossed.")
-]
-Positive = Annotated[str | None, typer.Option(help="The value of the label that counts as 1, against all others.")]
-Header = Annotated[
-    bool | None, typer.Option("--header/--no-header", help="CSV: whether the first line has names; else guessed.")
-]
-Encoding = Annotated[str, typer.Option(help="CSV: the encoding of the text, such as latin-1.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of splits, folds, fits and the audit.")]
-Trusted = Annotated[
-    list[str] | None, typer.Option("--trust", help="A type that a model file may hold beyond the reviewed ones.")
-]
 
 
 def _show_version(wanted: bool) -> None:
@@ -303,25 +297,6 @@ def demo(
             draw_picture(record, picture)
     display.models(record)
     typer.echo(page.resolve())
-
-
-@data_app.command("list")
-def data_list() -> None:
-    """The data sets, where each comes from, and whether it is here."""
-    from setminus.cli.display import Display
-    from setminus.datasets.sources import available, find_local
-
-    Display().sources([(source, find_local(source.name)) for source in available()])
-
-
-@data_app.command("fetch")
-def data_fetch(name: Annotated[str, typer.Argument(help="A name of the list.")]) -> None:
-    """Fetch a data set, check it, and print where it is."""
-    from setminus.datasets.sources import available, fetch
-    from setminus.tables.errors import check_names
-
-    check_names([name], [source.name for source in available()], "the list")
-    typer.echo(fetch(name))
 
 
 def _command() -> str:

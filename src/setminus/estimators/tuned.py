@@ -10,14 +10,13 @@ from typing import Any, Literal
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score, get_scorer
-from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from setminus.core.checks import OnViolation
 from setminus.core.groups import group_name
+from setminus.estimators.folds import Parts, out_of_fold_parts, stratified_folds
 from setminus.estimators.frontier import Constraint, Frontier, gap_of
 from setminus.estimators.groups import Groups, check_every_class
 from setminus.estimators.orthogonal import OrthogonalClassifier
@@ -171,12 +170,9 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
             principal_columns=self.principal_columns,
             on_violation=self.on_violation,
         )
-        folds = self._folds(X, y, codes, y_codes)
+        folds = stratified_folds(self.cv, X, y, (codes, y_codes), self.random_state)
         keyword = None if self.sensitive_columns is not None else groups
-        parts = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fold_parts)(self.model_, X, y, keyword, sample_weight, *fold, done=(k, len(folds) + 1))
-            for k, fold in enumerate(folds, start=1)
-        )
+        parts = out_of_fold_parts(self.model_, X, y, keyword, sample_weight, folds, self.n_jobs)
         rows = np.concatenate([test for _, test in folds])
         problem = Problem(
             y_codes[rows],
@@ -239,19 +235,7 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         predicted = self.predict(X, sensitive_features=sensitive_features)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
-    def _folds(self, X: Any, y: Any, codes: Any, y_codes: Any) -> list[tuple[Any, Any]]:
-        if not isinstance(self.cv, int):
-            return list(check_cv(self.cv, y, classifier=True).split(X, y))
-        if not 2 <= self.cv <= len(y):
-            raise ValueError(f"cv is {self.cv} with {len(y)} rows: expected at least 2 folds, and a row for each.")
-        # dealt out stratum by stratum, so that every fold has rows of every group and label that can be spread
-        shuffled = np.random.default_rng(self.random_state).permutation(len(y))
-        dealt = shuffled[np.lexsort((codes[shuffled], y_codes[shuffled]))]
-        fold = np.empty(len(y), dtype=np.intp)
-        fold[dealt] = np.arange(len(y)) % self.cv
-        return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(self.cv)]
-
-    def _search(self, problem: Problem, parts: Any, strengths: NDArray[np.float64]) -> Frontier:
+    def _search(self, problem: Problem, parts: list[Parts], strengths: NDArray[np.float64]) -> Frontier:
         def one(strength: float) -> Frontier:
             proba = np.concatenate(
                 [subtract(full, principals, prior, strength, self.on_violation) for full, principals, prior in parts]
@@ -291,19 +275,3 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
 
 def _no_gap(tables: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.zeros(tables.shape[:-3])
-
-
-def _fold_parts(
-    model: Any, X: Any, y: Any, groups: Any, sample_weight: Any, train: Any, test: Any, done: tuple[int, int]
-) -> tuple[Proba, list[Proba], Proba]:
-    """Full and principal probabilities of the rows `test`, by models that have seen `train` only, and their prior."""
-    take = _safe_indexing
-    logger.info("fit %d of %d", *done)
-    fitted = clone(model).fit(
-        take(X, train),
-        y[train],
-        sensitive_features=None if groups is None else take(groups, train),
-        sample_weight=None if sample_weight is None else sample_weight[train],
-    )
-    full, principals = fitted._parts(take(X, test), None if groups is None else take(groups, test))
-    return full, principals, fitted.class_prior_

@@ -1,0 +1,44 @@
+"""The options that commands share: each once, with its help."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+__all__ = [
+    "Agg",
+    "Constraint",
+    "Encoding",
+    "Engine",
+    "Header",
+    "Ignore",
+    "Json",
+    "Label",
+    "Positive",
+    "Principal",
+    "Quiet",
+    "Seed",
+    "Trusted",
+]
+
+Principal = Literal["proxy", "group"]
+Constraint = Literal["equalized_odds", "demographic_parity", "equal_opportunity"]
+Agg = Literal["max", "sum"]
+Engine = Literal["arrow", "dask"]
+
+Label = Annotated[str, typer.Option(help="The column to predict.", show_default=False)]
+Ignore = Annotated[
+    list[str], typer.Option(help="A column that must not matter; may be repeated, then all are crossed.")
+]
+Positive = Annotated[str | None, typer.Option(help="The value of the label that counts as 1, against all others.")]
+Header = Annotated[
+    bool | None, typer.Option("--header/--no-header", help="CSV: whether the first line has names; else guessed.")
+]
+Encoding = Annotated[str, typer.Option(help="CSV: the encoding of the text, such as latin-1.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of splits, folds, fits and the audit.")]
+Trusted = Annotated[
+    list[str] | None, typer.Option("--trust", help="A type that a model file may hold beyond the reviewed ones.")
+]

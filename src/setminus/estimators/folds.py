@@ -1,0 +1,78 @@
+"""Predictions of each row by models that have not seen it."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing
+
+from setminus.estimators.principal_mixin import Proba
+
+__all__ = ["Parts", "out_of_fold_parts", "stratified_folds"]
+
+logger = logging.getLogger(__name__)
+
+Parts = tuple[Proba, list[Proba], Proba]
+"""Full and principal probabilities of some rows, and the prior that goes with them."""
+
+Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+
+def stratified_folds(cv: Any, X: Any, y: Any, strata: tuple[NDArray[np.intp], ...], seed: int) -> list[Fold]:
+    """Rows to learn from and rows to predict, for each fold.
+
+    Parameters
+    ----------
+    cv : int or splitter
+        A number deals the rows out stratum by stratum, so that every fold has rows of each one that can be spread.
+    X, y : the rows
+    strata : arrays of codes
+        Rows that agree in all of them are one stratum.
+    seed : int
+    """
+    if not isinstance(cv, int):
+        return list(check_cv(cv, y, classifier=True).split(X, y))
+    if not 2 <= cv <= len(y):
+        raise ValueError(f"cv is {cv} with {len(y)} rows: expected at least 2 folds, and a row for each.")
+    shuffled = np.random.default_rng(seed).permutation(len(y))
+    dealt = shuffled[np.lexsort([codes[shuffled] for codes in strata])]
+    fold = np.empty(len(y), dtype=np.intp)
+    fold[dealt] = np.arange(len(y)) % cv
+    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(cv)]
+
+
+def out_of_fold_parts(
+    model: Any, X: Any, y: Any, groups: Any, sample_weight: Any, folds: list[Fold], n_jobs: int | None
+) -> list[Parts]:
+    """The parts of each fold's rows, by clones of an `OrthogonalClassifier` fitted on the other rows.
+
+    "fit 2 of 6" is logged when a fit begins; the last of them, on all rows, is left to the caller.
+    """
+    return list(
+        Parallel(n_jobs=n_jobs)(
+            delayed(_parts)(model, X, y, groups, sample_weight, *fold, done=(k, len(folds) + 1))
+            for k, fold in enumerate(folds, start=1)
+        )
+    )
+
+
+def _parts(
+    model: Any, X: Any, y: Any, groups: Any, sample_weight: Any, train: Any, test: Any, done: tuple[int, int]
+) -> Parts:
+    """Full and principal probabilities of the rows `test`, by models that have seen `train` only, and their prior."""
+    take = _safe_indexing
+    logger.info("fit %d of %d", *done)
+    fitted = clone(model).fit(
+        take(X, train),
+        y[train],
+        sensitive_features=None if groups is None else take(groups, train),
+        sample_weight=None if sample_weight is None else sample_weight[train],
+    )
+    full, principals = fitted._parts(take(X, test), None if groups is None else take(groups, test))
+    return full, principals, fitted.class_prior_
