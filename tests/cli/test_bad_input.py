@@ -118,7 +118,7 @@ def test_an_output_that_cannot_be_written(command, people, tmp_path):
 
 
 def test_a_full_model_that_is_none(fit):
-    assert "no file forest" in refused(fit(None, "--full", "forest"))
+    assert "hist_gradient_boosting, logistic, or the path" in refused(fit(None, "--full", "forest"))
 
 
 def test_forty_percent_missing_is_said_and_works(fit, people, tmp_path):

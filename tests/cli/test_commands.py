@@ -119,6 +119,32 @@ def test_audit_fails_a_pipeline_above_the_limit(command, tmp_path, people):
     assert record["limit"] == {"name": "equalized_odds_sum", "limit": 2.0, "value": 2.0, "passed": True}
 
 
+def test_audit_judges_the_decisions_that_apply_wrote(command, files, tmp_path, people):
+    command("fit", files / "people.csv", *COMMON, "--out", tmp_path / "m.skops", "--quiet")
+    command("apply", tmp_path / "m.skops", files / "people.csv", "--out", tmp_path / "scored.parquet", "--quiet")
+    common = ["audit", tmp_path / "scored.parquet", "--label", "income", "--ignore", "sex", "--json"]
+    said, named, other = (
+        json.loads(command(*common, *more).out) for more in ([], ["--prediction", "prediction"], ["--threshold", 0.9])
+    )
+    assert "the decisions are those of the column prediction" in said["task"]["notes"]
+    assert said["metrics"]["models"][0]["audit"] == named["metrics"]["models"][0]["audit"]
+    assert said["metrics"]["models"][0]["audit"] != other["metrics"]["models"][0]["audit"]
+
+
+def test_the_index_of_a_data_frame_is_no_column(command, tmp_path, people):
+    people.sample(frac=1, random_state=0).to_parquet(tmp_path / "people.parquet")
+    done = command("fit", tmp_path / "people.parquet", *COMMON, "--out", tmp_path / "m.skops")
+    assert done.code == 0, done.err
+    assert "__index_level_0__ is the index of a data frame and was left out" in done.out.replace("\n", " ")
+    assert "__index_level_0__" not in setminus.load(tmp_path / "m.skops").feature_names_in_
+
+
+def test_the_terminal_says_whether_the_gap_was_kept(command, files, tmp_path):
+    done = command("fit", files / "people.csv", *COMMON, "--tolerance", 0.0001, "--out", tmp_path / "m.skops")
+    assert "gap may be 0.0001" in done.out
+    assert "on the test rows" in done.out
+
+
 def test_data_list(command):
     done = command("data", "list")
     assert done.code == 0

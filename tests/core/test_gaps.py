@@ -169,3 +169,10 @@ def test_refusals_of_the_other_gaps():
         equal_opportunity_gap([0] * 4 + [1] * 4, PRED, sensitive_features=GROUP)
     with pytest.raises(ValueError, match="in group b:"):
         demographic_parity_gap(None, PRED, sensitive_features=GROUP, sample_weight=[1] * 4 + [0] * 4)
+
+
+def test_probabilities_are_no_decisions():
+    rng = np.random.default_rng(0)
+    y, group = rng.integers(2, size=(2, 50))
+    with pytest.raises(ValueError, match=r"y_pred holds 50 values such as .*expected decisions"):
+        equalized_odds_gap(y, rng.random(50), sensitive_features=group)

@@ -130,3 +130,13 @@ def test_float32_columns_fall_into_the_bins_they_made():
         principal = GroupPrincipal().fit(None, y, sensitive_features=values)
         counts = np.bincount(principal.groups_.codes(values), minlength=len(principal.groups_.labels))
         assert (counts > 0).all()
+
+
+def test_a_proxy_does_not_see_the_columns_it_stands_for(rows):
+    frame = pd.DataFrame({"score": rows.X[:, 0], "sex": rows.male.astype(int), "noise": rows.X[:, 2]})
+    model = OrthogonalClassifier(LogisticRegression(), ProxyPrincipal(LogisticRegression()), sensitive_columns=["sex"])
+    model.fit(frame, rows.y)
+    assert model.principals_[0].attribute_model_.feature_names_in_.tolist() == ["score", "noise"]
+    flipped = frame.assign(sex=1 - frame["sex"])
+    principal = model._parts(frame, None)[1][0]
+    np.testing.assert_array_equal(principal, model._parts(flipped, None)[1][0])

@@ -102,7 +102,18 @@ def test_another_point_without_refitting(rows, fitted):
         fitted.at(index=99999999)
 
 
-@pytest.mark.parametrize("scoring", ["balanced_accuracy", make_scorer(f1_score), "roc_auc", "neg_log_loss"])
+@pytest.mark.parametrize("scoring", ["roc_auc", "neg_log_loss"])
+@pytest.mark.parametrize("data", ["rows", "many"])
+def test_a_score_of_probabilities_chooses_the_strength_and_leaves_the_threshold(request, scoring, data):
+    found = request.getfixturevalue(data)
+    scoring = "roc_auc_ovr" if (scoring, data) == ("roc_auc", "many") else scoring
+    model = tuned(found, scoring=scoring, strengths=[0, 0.5, 1], tolerance=1)
+    assert len(model.frontier_) == 3
+    assert (model.offsets_ == 0).all()
+    assert len(np.unique(model.predict(found.X, sensitive_features=found.sex))) == len(model.classes_)
+
+
+@pytest.mark.parametrize("scoring", ["balanced_accuracy", make_scorer(f1_score)])
 def test_any_scorer(rows, scoring):
     model = tuned(rows, scoring=scoring, strengths=[0, 0.8], tolerance=0.1)
     frontier = model.frontier_
@@ -174,6 +185,7 @@ def test_weights_reach_the_search(rows):
         ({"agg": "mean"}, "agg is 'mean'"),
         ({"tolerance": -0.1}, "tolerance is -0.1"),
         ({"strengths": [-1]}, "strengths is"),
+        ({"strengths": []}, "strengths is"),
         ({"cv": 1}, "cv is 1"),
     ],
 )

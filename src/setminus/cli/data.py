@@ -26,5 +26,5 @@ def data_fetch(name: Annotated[str, typer.Argument(help="A name of the list.")])
     from setminus.datasets.sources import available, fetch
     from setminus.tables.errors import check_names
 
-    check_names([name], [source.name for source in available()], "the list")
+    check_names([name], [source.name for source in available()], "the list", what="file")
     typer.echo(fetch(name))

@@ -96,6 +96,7 @@ class Display:
         if len(rates) > MOST_ROWS:
             self.results.print(f"and {len(rates) - MOST_ROWS} more rates on the page")
         self.results.print()
+        self.say(*_outcome(record), "")
 
     def columns(self, task: dict[str, Any]) -> None:
         """What each column of a user's table was taken for, and what was noted on the way."""
@@ -120,6 +121,7 @@ class Display:
             ("full", about["full"]),
             ("strength", "" if about["strength"] is None else f"{about['strength']:g}"),
             ("threshold", "" if about["threshold"] is None else f"{about['threshold']:.3f}"),
+            ("bounds", _bound(about["about"].get("config"))),
             ("needs the columns", ", ".join(about["columns"])),
             ("made by", about["about"].get("command", "")),
         ]
@@ -174,6 +176,31 @@ def _table(*heads: str) -> Table:
     for head in heads:
         table.add_column(escape(head), overflow="fold")
     return table
+
+
+def _outcome(record: dict[str, Any]) -> list[str]:
+    """What was chosen, whether the gap kept its tolerance on the test rows, and what is wrong with the model."""
+    frontier, after = record["metrics"]["frontier"], record["metrics"]["models"][-1]["audit"]
+    chosen = frontier["chosen"]
+    threshold = f", threshold {chosen['threshold']:.2f}" if "threshold" in chosen else ""
+    gap = after[frontier["gap_name"].replace(" (", "_").rstrip(")")]
+    kept = gap["value"] is not None and gap["value"] <= frontier["tolerance"]
+    lines = [
+        f"Strength {chosen['strength']:g}{threshold}. The {frontier['gap_name'].replace('_', ' ')} gap may be "
+        f"{frontier['tolerance']:g}: {chosen['gap']:.3f} in cross-validation, "
+        f"{'n/a' if gap['value'] is None else format(gap['value'], '.3f')} on the test rows"
+        + ("." if kept else ", which does not keep it.")
+    ]
+    if any(row["selection_rate"]["value"] == 0 for row in after["group_rates"]):
+        lines.append("Note: some group is never given some class; allow a larger gap, or choose another constraint.")
+    return lines
+
+
+def _bound(config: dict[str, Any] | None) -> str:
+    if config is None:
+        return ""
+    agg = f" ({config['agg']})" if config["constraint"] == "equalized_odds" else ""
+    return f"the {config['constraint'].replace('_', ' ')} gap{agg}, to {config['tolerance']:g}"
 
 
 def _interval(interval: dict[str, Any]) -> str:

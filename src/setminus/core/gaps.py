@@ -222,6 +222,12 @@ def _labelled_table(
     y_codes, y_labels = (
         (np.zeros_like(pred_codes), pred_labels[:1]) if y_true is None else encode_labels(y_true, name="y_true")
     )
+    strange = set() if y_true is None else set(pred_labels) - set(y_labels)
+    if len(strange) > len(y_labels) and any(isinstance(label, float) and label % 1 for label in strange):
+        raise ValueError(
+            f"y_pred holds {len(pred_labels)} values such as {next(iter(strange))!r}: expected decisions, one label "
+            "per row, not probabilities."
+        )
     group_codes, groups = encode_groups(sensitive_features)
     if not len(y_codes) == len(pred_codes) == len(group_codes):
         raise ValueError(

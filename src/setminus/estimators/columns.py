@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array
 
 from setminus.core.groups import as_columns
 
-__all__ = ["as_rows", "column_arrays", "take_columns"]
+__all__ = ["as_rows", "column_arrays", "drop_columns", "take_columns"]
 
 
 def as_rows(X: Any) -> Any:
@@ -56,6 +56,23 @@ def take_columns(X: Any, columns: Sequence[str | int], *, parameter: str) -> Any
     if names is not None:
         return frame[:, positions].to_native()
     return X[:, positions]
+
+
+def drop_columns(X: Any, columns: Sequence[str | int], *, parameter: str) -> Any:
+    """X without the chosen columns, of the same kind as X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> drop_columns(np.arange(6).reshape(2, 3), [-1], parameter="sensitive_columns")
+    array([[0, 1],
+           [3, 4]])
+    """
+    frame = nw.from_native(X, pass_through=True, eager_only=True)
+    names = list(frame.columns) if isinstance(frame, nw.DataFrame) else None
+    width = len(names) if names is not None else X.shape[1]
+    dropped = {_position(column, names, width, parameter) for column in columns}
+    return take_columns(X, [i for i in range(width) if i not in dropped], parameter=parameter)
 
 
 def column_arrays(sensitive_features: Any) -> list[NDArray[Any]]:

@@ -14,7 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-__all__ = ["calibrated", "check_classes", "fit_part", "takes_groups"]
+__all__ = ["calibrated", "check_classes", "fit_part", "needs_groups", "takes_groups"]
 
 
 def takes_groups(method: Any) -> bool:
@@ -27,6 +27,18 @@ def takes_groups(method: Any) -> bool:
     (True, False)
     """
     return "sensitive_features" in inspect.signature(method).parameters
+
+
+def needs_groups(part: Any) -> bool:
+    """Whether a principal wants the groups when it predicts.
+
+    Examples
+    --------
+    >>> from setminus import GroupPrincipal, ProxyPrincipal
+    >>> needs_groups(GroupPrincipal()), needs_groups(ProxyPrincipal())
+    (True, False)
+    """
+    return hasattr(part, "predict_proba") and takes_groups(part.predict_proba)
 
 
 def calibrated(estimator: Any, method: str | None) -> Any:

@@ -9,9 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import check_is_fitted
 
 from setminus.core.checks import OnViolation, check_on_violation, check_strength
-from setminus.estimators.fitting import calibrated, check_classes, fit_part
+from setminus.estimators.fitting import calibrated, check_classes, fit_part, needs_groups
 from setminus.estimators.principal_mixin import Columns, PrincipalMixin, Proba, subtract, tags_like
 
 __all__ = ["OrthogonalClassifier"]
@@ -41,7 +42,7 @@ class OrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):  # t
         is calibrated on the rows of `fit`, which should then not be those it was trained on.
     sensitive_columns : list of str or int, optional
         Columns of X that hold the groups, instead of the keyword `sensitive_features`: works in any
-        cross-validation. The full classifier still sees them, as the method wants.
+        cross-validation. The full classifier still sees them, as the method wants; a `ProxyPrincipal` does not.
     principal_columns : list of str or int, optional
         The principal classifier sees these columns only; without `principal` it is a clone of `full`.
     on_violation : {"raise", "clip", "warn"}, default="raise"
@@ -109,6 +110,7 @@ class OrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):  # t
         full = calibrated(self.full, self.calibration)
         principals = self._principals(self.full)
         if isinstance(full, FrozenEstimator):
+            check_is_fitted(full)
             self.classes_ = full.classes_
         self._fit_prior(y, sample_weight)
         # the principals first: they are cheap, and they refuse bad groups before the long fit
@@ -142,7 +144,8 @@ class OrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):  # t
     def _parts(self, X: Any, sensitive_features: Any) -> tuple[Proba, list[Proba]]:
         """The full probabilities and the principal ones."""
         X = self._check_predict(X)
-        groups = self._groups(X, sensitive_features)
+        wanted = any(map(needs_groups, self.principals_))
+        groups = self._groups(X, sensitive_features) if wanted else None
         return self.full_.predict_proba(X), self._principal_probas(X, groups)
 
     def __sklearn_tags__(self) -> Any:

@@ -15,8 +15,8 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, check_i
 
 from setminus.core.checks import OnViolation
 from setminus.core.orthogonalize import orthogonalize
-from setminus.estimators.columns import as_rows, take_columns
-from setminus.estimators.fitting import calibrated, check_classes, fit_part, takes_groups
+from setminus.estimators.columns import as_rows, drop_columns, take_columns
+from setminus.estimators.fitting import calibrated, check_classes, fit_part, needs_groups, takes_groups
 from setminus.estimators.principals import GroupPrincipal
 
 __all__ = ["Columns", "PrincipalMixin", "Proba", "subtract", "tags_like"]
@@ -83,13 +83,14 @@ class PrincipalMixin:
     def _fit_principals(
         self, parts: list[Any], X: Any, y: Any, groups: Any, sample_weight: Any, calibration: str | None = None
     ) -> None:
-        visible = self._principal_view(X)
         self.principals_ = []
         for part in parts:
             # counts are calibrated as they are
             counted = hasattr(part, "fit") and takes_groups(part.fit)
             part = part if counted else calibrated(part, calibration)
-            fitted = fit_part("principal", part, visible, y, sample_weight=sample_weight, groups=groups)
+            fitted = fit_part(
+                "principal", part, self._principal_view(X, part), y, sample_weight=sample_weight, groups=groups
+            )
             check_classes("principal", fitted.classes_, self.classes_)
             self.principals_.append(fitted)
 
@@ -116,17 +117,20 @@ class PrincipalMixin:
             )
         self.class_prior_ = prior.astype(np.float64)
 
-    def _principal_view(self, X: Any) -> Any:
-        if self.principal_columns is None:
-            return X
-        return take_columns(X, self.principal_columns, parameter="principal_columns")
+    def _principal_view(self, X: Any, part: Any) -> Any:
+        if self.principal_columns is not None:
+            return take_columns(X, self.principal_columns, parameter="principal_columns")
+        guesses = takes_groups(part.fit) and not needs_groups(part)
+        if self.sensitive_columns is not None and guesses:
+            # a proxy that sees the groups is none
+            return drop_columns(X, self.sensitive_columns, parameter="sensitive_columns")
+        return X
 
     def _principal_probas(self, X: Any, groups: Any) -> list[Proba]:
-        visible = self._principal_view(X)
         return [
-            part.predict_proba(visible, sensitive_features=groups)
-            if takes_groups(part.predict_proba)
-            else part.predict_proba(visible)
+            part.predict_proba(self._principal_view(X, part), sensitive_features=groups)
+            if needs_groups(part)
+            else part.predict_proba(self._principal_view(X, part))
             for part in self.principals_
         ]
 

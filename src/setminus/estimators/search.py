@@ -81,6 +81,11 @@ class Problem:
         # a metric of probabilities does not see the threshold
         return np.full(len(tables), self._ask(scorer, self.y_codes, predictions(0), proba, self.weights))
 
+    @property
+    def sees_decisions(self) -> bool:
+        """Whether the score depends on the offsets at all; one of probabilities leaves them at 0."""
+        return self.scoring in COUNTED or getattr(self.scoring, "_response_method", "predict") == "predict"
+
     def _ask(self, scorer: Any, y_codes: Codes, predictions: Codes, proba: Any, weights: Any = None) -> float:
         answer = _Answer(self.classes, self.classes[predictions], proba)
         rows = np.arange(len(y_codes))[:, None]
@@ -136,7 +141,7 @@ def _thresholds(problem: Problem, log_proba: Floats) -> tuple[Floats, Floats, Fl
     at = np.unique(np.quantile(odds, np.linspace(0, 1, tries), method="nearest"))
     # between two rows, never on one: the same decisions whatever rounding does
     cuts = np.unique(np.concatenate([[at[0] - 1], (at[:-1] + at[1:]) / 2, [at[-1] + 1], [0.0]]))
-    cuts = cuts[np.isfinite(cuts)]
+    cuts = cuts[np.isfinite(cuts)] if problem.sees_decisions else np.zeros(1)
     above = np.searchsorted(cuts, odds, side="right")  # how many cuts a row lies above
     shape = (len(cuts) + 1, problem.n_groups, 2)
     cells = np.ravel_multi_index((above, problem.group_codes, problem.y_codes), shape)
@@ -163,7 +168,7 @@ def _climb(problem: Problem, log_proba: Floats) -> tuple[Floats, Floats, Floats]
 
     here = np.zeros(log_proba.shape[1])
     tried = {tuple(here): evaluate(here)}
-    for _ in range(10):
+    for _ in range(10 if problem.sees_decisions else 0):
         start = worth(tried[tuple(here)])
         for k in range(1, len(here)):
             for step in STEPS:

@@ -49,7 +49,8 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
     tolerance : float, default=0.05
         The gap to keep, out of fold.
     scoring : str or callable, default="accuracy"
-        What to maximise: any scorer of scikit-learn, or a function of (estimator, X, y), which is slower.
+        What to maximise: any scorer of scikit-learn, or a function of (estimator, X, y), which is slower. One that
+        looks at probabilities ("roc_auc", "neg_log_loss") chooses the strength only and leaves the threshold at 0.5.
     strengths : sequence of float, optional
         Strengths to try; 0 to 1 in steps of 0.02 and on to 2 in steps of 0.1 by default.
     cv : int or splitter, default=5
@@ -141,7 +142,7 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         if not self.tolerance >= 0:
             raise ValueError(f"tolerance is {self.tolerance}: expected a gap >= 0, such as 0.05.")
         strengths = np.atleast_1d(np.asarray(STRENGTHS if self.strengths is None else self.strengths, dtype=np.float64))
-        if strengths.ndim != 1 or not ((strengths >= 0) & np.isfinite(strengths)).all():
+        if strengths.ndim != 1 or len(strengths) == 0 or not ((strengths >= 0) & np.isfinite(strengths)).all():
             raise ValueError(f"strengths is {self.strengths!r}: expected finite numbers >= 0.")
         X, y, groups, sample_weight = self._check_fit(X, y, sensitive_features, sample_weight)
         if groups is None:
@@ -206,6 +207,8 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
             A copy that shares the fitted parts; this one stays as it is.
         """
         check_is_fitted(self)
+        if tolerance is not None and not tolerance >= 0:
+            raise ValueError(f"tolerance is {tolerance}: expected a gap >= 0, such as 0.05.")
         if index is None and tolerance is not None:
             index = self.frontier_.best(tolerance)
         elif index is None or tolerance is not None:

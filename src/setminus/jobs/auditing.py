@@ -40,7 +40,8 @@ class AuditConfig:
         One column with the probability of the positive class, or one for each class; by default the columns
         ``proba_<class>`` that ``setminus apply`` writes.
     prediction : str, optional
-        A column of decisions; by default the most probable class, or `threshold`.
+        A column of decisions. By default that of `threshold`; else, where the scores are those that ``setminus
+        apply`` wrote, its column ``prediction``; else the most probable class.
     positive : str, optional
         The value of the label that counts as 1.
     threshold : float, optional
@@ -110,7 +111,12 @@ def _audit(config: AuditConfig, timed: Stopwatch, command: str) -> tuple[Audit, 
         known = Groups(least=1)
         codes = known.learn(rows.groups, np.searchsorted(classes, rows.y).astype(np.intp))
         groups = group_names(known, rows.groups, codes)
-        decisions = _decisions(config, rows.X, classes)
+        notes = list(rows.notes)
+        judged = config.prediction
+        if judged is None and config.threshold is None and not config.score and "prediction" in table.names:
+            judged = "prediction"
+            notes.append("the decisions are those of the column prediction")
+        decisions = _decisions(judged, config, rows.X, classes)
     with timed(f"audit {len(rows):,} rows"):
         result = audit(
             rows.y,
@@ -136,7 +142,7 @@ def _audit(config: AuditConfig, timed: Stopwatch, command: str) -> tuple[Audit, 
             "score": ", ".join(scores),
             "ignored": ", ".join(config.ignore),
             "rows": {"test": len(rows)},
-            "notes": list(rows.notes),
+            "notes": notes,
         },
         "metrics": {"models": [{"title": "score", "about": f"The column {', '.join(scores)}.", "audit": audited}]},
         "steps": timed.seconds,
@@ -176,11 +182,11 @@ def _score_columns(config: AuditConfig, table: Table, classes: list[Any]) -> Seq
     return names
 
 
-def _decisions(config: AuditConfig, X: Any, classes: list[Any]) -> Any:
-    if config.prediction is None:
+def _decisions(judged: str | None, config: AuditConfig, X: Any, classes: list[Any]) -> Any:
+    if judged is None:
         return None
-    check_names([config.prediction], X.column_names, Path(config.table).name)
-    words = np.asarray(to_text(X.column(config.prediction)).to_pylist())
+    check_names([judged], X.column_names, Path(config.table).name)
+    words = np.asarray(to_text(X.column(judged)).to_pylist())
     names = {str(label): label for label in classes}
     if config.positive is not None:
         names[config.positive] = 1

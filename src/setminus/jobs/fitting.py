@@ -164,8 +164,9 @@ def _fit(config: FitConfig, timed: Stopwatch, command: str) -> tuple[Any, Record
         "seconds": sum(timed.seconds.values()),
     }
     model.about_ = {key: record[key] for key in ("config", "versions", "command", "task")}
+    bounded = config.constraint + (f"_{config.agg}" if config.constraint == "equalized_odds" else "")
     model.about_["test"] = {
-        name: {key: entry["audit"][key] for key in ("accuracy", "equalized_odds_sum", "demographic_parity")}
+        name: {key: entry["audit"][key] for key in ("accuracy", bounded)}
         for name, entry in zip(("before", "after"), models, strict=True)
     }
     return model, record
@@ -209,6 +210,11 @@ def _kept(columns: list[ColumnSummary]) -> list[str]:
 def _model(config: FitConfig, columns: list[ColumnSummary]) -> TunedOrthogonalClassifier:
     full: Any = None
     if config.full not in ("hist_gradient_boosting", "logistic"):
+        if not Path(config.full).is_file():
+            raise TableError(
+                f"--full is {config.full!r}, and there is no such file",
+                "Give hist_gradient_boosting, logistic, or the path of a saved model.",
+            )
         saved = load(config.full, trusted=config.trusted)
         if not hasattr(saved, "feature_names_in_"):
             raise TableError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -108,7 +109,10 @@ def read_rows(table: Table, roles: Roles) -> Rows:
         present = pc.is_valid(words)
         data, words = data.filter(present), words.filter(present)
     y = _labels(np.asarray(words.to_pylist(), dtype=str), roles, name)
-    X = data.drop_columns([roles.label])
+    index = [column for column in data.column_names if re.fullmatch(r"__index_level_\d+__", column)]
+    if index:
+        notes.append(f"{', '.join(index)} is the index of a data frame and was left out")
+    X = data.drop_columns([roles.label, *index])
     groups = pa.table({column: _group_column(data.column(column)) for column in dict.fromkeys(roles.ignore)})
     for column in groups.column_names:
         missing = data.column(column).null_count
@@ -163,7 +167,8 @@ def _labels(words: NDArray[Any], roles: Roles, name: str) -> NDArray[Any]:
             f"the label {roles.label!r} of {name} has one value only, {found}", "Give rows of two classes or more."
         )
     if roles.positive is not None:
-        check_names([roles.positive], [str(value) for value in values], f"the label {roles.label!r}")
+        present = [str(value) for value in values]
+        check_names([roles.positive], present, f"the label {roles.label!r}", what="value")
         return np.asarray(words == roles.positive, dtype=np.int64)
     if len(values) > MOST_CLASSES:
         raise TableError(

@@ -55,8 +55,8 @@ class TableError(ValueError):
         return cls(problem.rstrip("."), advice[:1].upper() + advice[1:] or "Mend the values, and try again.")
 
 
-def check_names(wanted: Iterable[str], present: Sequence[str], where: str) -> None:
-    """Raise where a wanted column is not among those present, and suggest the nearest.
+def check_names(wanted: Iterable[str], present: Sequence[str], where: str, what: str = "column") -> None:
+    """Raise where a wanted column, or what else it is, is not among those present, and suggest the nearest.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def check_names(wanted: Iterable[str], present: Sequence[str], where: str) -> No
         folded = {other.casefold().strip(): other for other in present}
         near = difflib.get_close_matches(name.casefold().strip(), folded, n=1)
         advice = f"Did you mean {folded[near[0]]!r}?" if near else f"It has {_listed(present)}."
-        raise TableError(f"{where} has no column {name!r}", advice)
+        raise TableError(f"{where} has no {what} {name!r}", advice)
 
 
 def check_unique(names: Sequence[str], where: str, otherwise: str = "") -> None:
