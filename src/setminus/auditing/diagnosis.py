@@ -105,7 +105,10 @@ def verdict(findings: tuple[Finding, ...]) -> str:
         )
     if warned:
         return f"Usable with care: look at {_join(warned)}."
-    return "Nothing here speaks against the score: every condition that was measured holds."
+    return (
+        "Every condition of the method that was measured holds; the gaps and their intervals say how far the decisions "
+        "of the groups still differ."
+    )
 
 
 def _independent(leakage: Leakage, full: Leakage | None, calibrations: list[Finding]) -> Finding:

@@ -67,6 +67,9 @@ def read_scored(
     """
     codes, labels = encode_labels(y, name="y")
     group, groups = encode_groups(sensitive_features)
+    n = len(codes)
+    if len(group) != n:
+        raise ValueError(f"y has {n} rows and sensitive_features {len(group)}: expected the same number.")
     if len(groups) < 2:
         raise ValueError(
             f"sensitive_features holds one group only ({group_name(groups[0])}): an audit compares at least two."
@@ -76,9 +79,6 @@ def read_scored(
         raise ValueError(f"y holds one class only ({labels[0]}): an audit needs rows of at least two classes.")
     if set(names) != set(labels) or len(set(names)) != len(names):
         raise ValueError(f"classes is {names}, y holds {labels}: expected each class once, and rows of every class.")
-    n = len(codes)
-    if len(group) != n:
-        raise ValueError(f"y has {n} rows and sensitive_features {len(group)}: expected the same number.")
     return Scored(
         y=recode(codes, labels, names),
         group=group,
