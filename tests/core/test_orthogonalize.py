@@ -112,6 +112,7 @@ GOOD = np.array([[0.5, 0.5], [0.25, 0.75]])
         (GOOD, GOOD, ["a", "b"], "prior has dtype"),
         (GOOD[:, :1], GOOD[:, :1], "uniform", "one probability for each of 2 or more classes"),
         ([["a", "b"]], GOOD, "uniform", "full has dtype"),
+        (0.5, 0.5, "uniform", "full is a single number"),
     ],
 )
 def test_bad_values_are_named(full, principal, prior, message):

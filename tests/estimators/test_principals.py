@@ -65,6 +65,10 @@ class TestGroupPrincipal:
         with pytest.raises(ValueError, match=message):
             GroupPrincipal(**change).fit(None, rows.y, sensitive_features=rows.sex)
 
+    def test_no_rows_at_all(self):
+        with pytest.raises(ValueError, match="y has no rows"):
+            GroupPrincipal().fit(None, [], sensitive_features=[])
+
     def test_rows_of_x_and_groups_must_agree(self, rows):
         with pytest.raises(ValueError, match="X has 10 rows, sensitive_features 3000"):
             GroupPrincipal().fit(rows.X[:10], rows.y, sensitive_features=rows.sex)

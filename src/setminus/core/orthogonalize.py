@@ -221,6 +221,8 @@ def _same_kind(name_a: str, a: Array, name_b: str, b: Array) -> tuple[Array, Arr
     for name, x in ((name_a, a), (name_b, b)):
         if not xp.isdtype(x.dtype, ("real floating", "integral", "bool")):
             raise ValueError(f"{name} has dtype {x.dtype}: expected real numbers.")
+        if len(x.shape) == 0:
+            raise ValueError(f"{name} is a single number: expected one probability per class in the last axis.")
     dtype = xp.result_type(*(x.dtype if xp.isdtype(x.dtype, "real floating") else xp.float64 for x in (a, b)))
     return xp.astype(a, dtype, copy=False), xp.astype(b, dtype, copy=False), xp
 

@@ -42,6 +42,8 @@ class _AttributePrincipal(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"smoothing is {self.smoothing}: expected a number of rows >= 0.")
         check_classification_targets(y)
         self.classes_, y_codes = np.unique(np.asarray(y), return_inverse=True)
+        if len(y_codes) == 0:
+            raise ValueError("y has no rows: expected at least one of each class in each group.")
         if len(self.classes_) < 2:
             raise ValueError(f"y has one class only, {self.classes_.tolist()[0]!r}: expected two or more.")
         weights = _check_sample_weight(sample_weight, y_codes, dtype=np.float64)

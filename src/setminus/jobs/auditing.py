@@ -99,7 +99,8 @@ def audit_table(config: AuditConfig, step: Step = nullcontext, command: str = ""
 def _audit(config: AuditConfig, timed: Stopwatch, command: str) -> tuple[Audit, Record]:
     with timed(f"read {Path(config.table).name}"):
         table = open_table(config.table, header=config.header, encoding=config.encoding)
-        rows = read_rows(table, Roles(config.label, config.ignore, config.positive))
+        roles = Roles(config.label, config.ignore, config.positive)
+        rows = read_rows(table, roles)
         classes = np.unique(rows.y).tolist()
         scores = _score_columns(config, table, classes)
         proba = np.column_stack([to_numbers(rows.X.column(name), name) for name in scores])
@@ -137,8 +138,8 @@ def _audit(config: AuditConfig, timed: Stopwatch, command: str) -> tuple[Audit, 
         "command": command,
         "task": {
             "data": Path(config.table).name,
-            "label": config.label if config.positive is None else f"{config.label} = {config.positive}",
-            "labels": {} if config.positive is None else {"0": f"not {config.positive}", "1": config.positive},
+            "label": roles.question,
+            "labels": roles.class_names,
             "score": ", ".join(scores),
             "ignored": ", ".join(config.ignore),
             "rows": {"test": len(rows)},

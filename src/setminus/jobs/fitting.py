@@ -144,8 +144,8 @@ def _fit(config: FitConfig, timed: Stopwatch, command: str) -> tuple[Any, Record
         "command": command,
         "task": {
             "data": Path(config.table).name,
-            "label": config.label if config.positive is None else f"{config.label} = {config.positive}",
-            "labels": _label_names(config),
+            "label": config.roles.question,
+            "labels": config.roles.class_names,
             "ignored": ", ".join(config.ignore),
             "rows": {"train": len(train), "test": len(test)},
             "features": features,
@@ -277,7 +277,3 @@ def _audits(model: TunedOrthogonalClassifier, X: Any, y: Any, groups: Any, seed:
         }
         for title, about, scores in entries
     ]
-
-
-def _label_names(config: FitConfig) -> dict[str, str]:
-    return {} if config.positive is None else {"0": f"not {config.positive}", "1": config.positive}

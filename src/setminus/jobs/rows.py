@@ -47,6 +47,16 @@ class Roles:
     ignore: Sequence[str]
     positive: str | None = None
 
+    @property
+    def question(self) -> str:
+        """What is predicted, in words."""
+        return self.label if self.positive is None else f"{self.label} = {self.positive}"
+
+    @property
+    def class_names(self) -> dict[str, str]:
+        """What 0 and 1 stand for, where one value counts against all others."""
+        return {} if self.positive is None else {"0": f"not {self.positive}", "1": self.positive}
+
 
 @dataclass(frozen=True)
 class Rows:
