@@ -1,0 +1,1 @@
+"""Principal classifiers learned from what is stable across environments."""

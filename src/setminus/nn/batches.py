@@ -1,0 +1,85 @@
+"""Batches of data that fits in memory, as a pure function of the step: nothing to save, nothing to wind forward."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+__all__ = ["Batches"]
+
+
+class Batches:
+    """Tensors of equal length, dealt anew in each epoch.
+
+    Batch `step` is rows ``order[start : start + size]`` with ``order`` the permutation that (`seed`, epoch) give. A
+    last part of an epoch that does not fill a batch is left out, as usual where batch statistics are taken.
+
+    Parameters
+    ----------
+    *tensors : Tensor of shape (n, ...)
+        Rows that belong together.
+    size : int
+        Rows in a batch, over all processes; a set that is smaller than this is one batch.
+    seed : int
+        Of the permutations.
+
+    Examples
+    --------
+    >>> batches = Batches(torch.arange(10), size=4, seed=0)
+    >>> len(batches), [len(batches.at(step)[0]) for step in range(3)]
+    (2, [4, 4, 4])
+    >>> torch.equal(batches.at(7)[0], Batches(torch.arange(10), size=4, seed=0).at(7)[0])
+    True
+    """
+
+    def __init__(self, *tensors: torch.Tensor, size: int, seed: int):
+        lengths = sorted({len(tensor) for tensor in tensors})
+        if len(lengths) != 1 or lengths[0] == 0:
+            raise ValueError(f"tensors have {lengths} rows: expected the same number in each, at least one.")
+        if size < 1:
+            raise ValueError(f"size is {size}: expected the rows of a batch, at least 1.")
+        self.tensors = tensors
+        self.size = min(size, lengths[0])
+        self.seed = seed
+        self._order = torch.empty(0, dtype=torch.int64)
+        self._epoch = -1
+
+    def __len__(self) -> int:
+        """Batches in an epoch."""
+        return len(self.tensors[0]) // self.size
+
+    def epoch(self, step: int) -> int:
+        """The epoch that a step is in."""
+        return step // len(self)
+
+    def rows(self, step: int, share: tuple[int, int] = (0, 1)) -> torch.Tensor:
+        """The indices of the rows of one batch, or of one process's share of it.
+
+        Parameters
+        ----------
+        step : int
+        share : (rank, world size)
+            This process's number, and how many there are.
+
+        Returns
+        -------
+        Tensor of int64
+        """
+        rank, world = share
+        if self.size % world:
+            raise ValueError(
+                f"a batch of {self.size} rows cannot be dealt to {world} processes: take a multiple of {world}."
+            )
+        if self.epoch(step) != self._epoch:
+            self._epoch = self.epoch(step)
+            order = np.random.default_rng([self.seed, self._epoch]).permutation(len(self.tensors[0]))
+            self._order = torch.from_numpy(order)
+        start = step % len(self) * self.size
+        return self._order[start : start + self.size][rank::world]
+
+    def at(self, step: int, share: tuple[int, int] = (0, 1)) -> Sequence[torch.Tensor]:
+        """The rows of one batch of each tensor; see `rows`."""
+        rows = self.rows(step, share)
+        return [tensor[rows.to(tensor.device)] for tensor in self.tensors]

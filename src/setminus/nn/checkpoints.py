@@ -1,0 +1,110 @@
+"""Checkpoints without pickle: tensors in safetensors, everything else in a json file that names them.
+
+The json file is renamed into place last. Whoever is killed between the two finds the older pair whole.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from setminus.files import written_whole
+
+__all__ = ["has_checkpoint", "load_checkpoint", "save_checkpoint"]
+
+INDEX = "checkpoint.json"
+
+
+def save_checkpoint(folder: Path, step: int, state: Any) -> None:
+    """Write a state in place of the folder's last one.
+
+    Parameters
+    ----------
+    folder : Path
+        Made where it does not exist.
+    step : int
+        Steps that are behind this state.
+    state : tree
+        Dictionaries (with keys of text or integers), lists and tuples of tensors and plain values.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors: dict[str, torch.Tensor] = {}
+    plain = _packed(state, "", tensors)
+    name = f"checkpoint-{step:09d}.safetensors"
+    with written_whole(folder / name) as partial:
+        save_file(tensors, partial)
+    with written_whole(folder / INDEX) as partial:
+        partial.write_text(json.dumps({"step": step, "tensors": name, "state": plain}, allow_nan=False))
+    for old in folder.glob("checkpoint-*.safetensors"):
+        if old.name != name:
+            old.unlink()
+
+
+def has_checkpoint(folder: Path) -> bool:
+    """Whether there is something to resume from."""
+    return (folder / INDEX).is_file()
+
+
+def load_checkpoint(folder: Path) -> tuple[int, Any]:
+    """Read what `save_checkpoint` wrote.
+
+    Parameters
+    ----------
+    folder : Path
+
+    Returns
+    -------
+    step : int
+    state : tree
+        With all tensors on the CPU.
+
+    Raises
+    ------
+    ValueError
+        If the checkpoint is damaged.
+    """
+    try:
+        index = json.loads((folder / INDEX).read_text())
+        tensors = load_file(folder / index["tensors"])
+        state = _unpacked(index["state"], tensors)
+    except FileNotFoundError as error:
+        raise ValueError(f"{folder} holds no whole checkpoint: {error.filename} is missing. Start anew.") from error
+    except Exception as error:  # of json and safetensors, which have no common kind
+        raise ValueError(f"the checkpoint in {folder} is damaged ({error}): remove it and start anew.") from error
+    # what a killed run was writing
+    for partial in folder.glob(".checkpoint*"):
+        shutil.rmtree(partial, ignore_errors=True)
+    return int(index["step"]), state
+
+
+def _packed(value: Any, path: str, tensors: dict[str, torch.Tensor]) -> Any:
+    """The value as json, its tensors put aside; json has neither tuples nor keys that are numbers."""
+    if isinstance(value, torch.Tensor):
+        # a copy: safetensors takes no memory that two tensors share
+        tensors[path] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
+        return {"tensor": path}
+    if isinstance(value, dict):
+        return {"dict": [[key, _packed(item, f"{path}/{key}", tensors)] for key, item in value.items()]}
+    if isinstance(value, list | tuple):
+        kind = "list" if isinstance(value, list) else "tuple"
+        return {kind: [_packed(item, f"{path}/{i}", tensors) for i, item in enumerate(value)]}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise TypeError(f"{path} is a {type(value).__name__}: a checkpoint holds tensors, numbers, text and None.")
+
+
+def _unpacked(value: Any, tensors: dict[str, torch.Tensor]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    (kind, content), *_ = value.items()
+    if kind == "tensor":
+        return tensors[content]
+    if kind == "dict":
+        return {key: _unpacked(item, tensors) for key, item in content}
+    items = [_unpacked(item, tensors) for item in content]
+    return items if kind == "list" else tuple(items)
