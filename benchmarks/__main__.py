@@ -1,4 +1,4 @@
-"""The command: ``python -m benchmarks [speed | scoring | peers | proxy | tables | all]``."""
+"""The command: ``python -m benchmarks [speed | training | scoring | peers | proxy | tables | all]``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def main() -> None:
     """Run what is asked for; without an argument, everything."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
-        "what", nargs="?", default="all", choices=["all", "speed", "scoring", "peers", "proxy", "tables"]
+        "what", nargs="?", default="all", choices=["all", "speed", "training", "scoring", "peers", "proxy", "tables"]
     )
     parser.add_argument("--seeds", type=int, default=5, help="splits of peers and proxy (default: 5)")
     parser.add_argument("--again", metavar="TEXT", help="first remove the records of methods with TEXT in their name")
@@ -25,6 +25,12 @@ def main() -> None:
         from benchmarks import speed
 
         speed.run(args.repeats, args.results / "speed" / "records.jsonl")
+    if args.what in ("all", "training"):
+        from benchmarks import colored_digits, speed, stacked_seeds, training_steps
+
+        training_steps.run(records=args.results / "training_steps" / "records.jsonl")
+        stacked_seeds.run()
+        print(speed.table(colored_digits.coloring()))
     if args.what in ("all", "scoring"):
         from benchmarks import scoring
 

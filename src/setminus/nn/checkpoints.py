@@ -6,6 +6,7 @@ The json file is renamed into place last. Whoever is killed between the two find
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from safetensors.torch import load_file, save_file
 
 from setminus.files import written_whole
 
-__all__ = ["has_checkpoint", "load_checkpoint", "save_checkpoint"]
+__all__ = ["has_checkpoint", "load_checkpoint", "remove_leftovers", "save_checkpoint"]
 
 INDEX = "checkpoint.json"
 
@@ -40,14 +41,19 @@ def save_checkpoint(folder: Path, step: int, state: Any) -> None:
         save_file(tensors, partial)
     with written_whole(folder / INDEX) as partial:
         partial.write_text(json.dumps({"step": step, "tensors": name, "state": plain}, allow_nan=False))
-    for old in folder.glob("checkpoint-*.safetensors"):
-        if old.name != name:
-            old.unlink()
+    _remove_others(folder, name)
 
 
 def has_checkpoint(folder: Path) -> bool:
     """Whether there is something to resume from."""
     return (folder / INDEX).is_file()
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what a killed run was writing; only for the one who writes in this folder."""
+    for partial in folder.glob(".checkpoint*"):
+        shutil.rmtree(partial, ignore_errors=True)
+    _remove_others(folder, json.loads((folder / INDEX).read_text())["tensors"] if has_checkpoint(folder) else None)
 
 
 def load_checkpoint(folder: Path) -> tuple[int, Any]:
@@ -71,28 +77,34 @@ def load_checkpoint(folder: Path) -> tuple[int, Any]:
     try:
         index = json.loads((folder / INDEX).read_text())
         tensors = load_file(folder / index["tensors"])
-        state = _unpacked(index["state"], tensors)
+        return int(index["step"]), _unpacked(index["state"], tensors)
     except FileNotFoundError as error:
-        raise ValueError(f"{folder} holds no whole checkpoint: {error.filename} is missing. Start anew.") from error
+        raise ValueError(f"{folder} holds no whole checkpoint ({error}): remove it and start anew.") from error
     except Exception as error:  # of json and safetensors, which have no common kind
         raise ValueError(f"the checkpoint in {folder} is damaged ({error}): remove it and start anew.") from error
-    # what a killed run was writing
-    for partial in folder.glob(".checkpoint*"):
-        shutil.rmtree(partial, ignore_errors=True)
-    return int(index["step"]), state
+
+
+def _remove_others(folder: Path, name: str | None) -> None:
+    for other in folder.glob("checkpoint-*.safetensors"):
+        if other.name != name:
+            other.unlink()
 
 
 def _packed(value: Any, path: str, tensors: dict[str, torch.Tensor]) -> Any:
-    """The value as json, its tensors put aside; json has neither tuples nor keys that are numbers."""
+    """The value as json, its tensors put aside; json has no tuples, no keys that are numbers and no NaN."""
     if isinstance(value, torch.Tensor):
+        # two paths may read the same where a key holds a slash
+        name = f"{len(tensors)}{path}"
         # a copy: safetensors takes no memory that two tensors share
-        tensors[path] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
-        return {"tensor": path}
+        tensors[name] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
+        return {"tensor": name}
     if isinstance(value, dict):
         return {"dict": [[key, _packed(item, f"{path}/{key}", tensors)] for key, item in value.items()]}
     if isinstance(value, list | tuple):
         kind = "list" if isinstance(value, list) else "tuple"
         return {kind: [_packed(item, f"{path}/{i}", tensors) for i, item in enumerate(value)]}
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": str(float(value))}
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise TypeError(f"{path} is a {type(value).__name__}: a checkpoint holds tensors, numbers, text and None.")
@@ -104,6 +116,8 @@ def _unpacked(value: Any, tensors: dict[str, torch.Tensor]) -> Any:
     (kind, content), *_ = value.items()
     if kind == "tensor":
         return tensors[content]
+    if kind == "float":
+        return float(content)
     if kind == "dict":
         return {key: _unpacked(item, tensors) for key, item in content}
     items = [_unpacked(item, tensors) for item in content]

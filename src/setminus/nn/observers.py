@@ -32,7 +32,7 @@ def progress_bar(title: str, steps: int) -> Iterator[Observer]:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
     except ImportError as error:
         raise ImportError('the progress bar needs rich: pip install "setminus[cli]"') from error
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, TextColumn("{task.fields[losses]}", markup=False), transient=True) as bar:
         task = bar.add_task(title, total=steps, losses="")
 

@@ -11,7 +11,7 @@ import torch
 from setminus.nn.checkpoints import load_checkpoint, save_checkpoint
 from setminus.nn.task import Loop, NotFiniteError
 
-__all__ = ["Outcome", "restore_state", "save_state"]
+__all__ = ["Outcome", "check_weights", "restore_state", "save_state"]
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Outcome:
 
 def save_state(folder: Path, loop: Loop, outcome: Outcome) -> None:
     """Write a checkpoint of everything that the next step depends on, unless a weight is NaN."""
-    _check_weights(loop)
+    check_weights(loop)
     randoms = {"cpu": loop.fabric.all_gather(torch.get_rng_state())}
     if loop.device.type == "cuda":
         randoms["cuda"] = loop.fabric.all_gather(torch.cuda.get_rng_state(loop.device))
@@ -62,6 +62,11 @@ def restore_state(folder: Path, loop: Loop, outcome: Outcome) -> None:
     """Take over the checkpoint of the same training."""
     step, state = load_checkpoint(folder)
     _check_config(folder, state["config"], asdict(loop.config))
+    if step > loop.config.steps:
+        raise ValueError(
+            f"the checkpoint in {folder} is of step {step}, this training ends at step {loop.config.steps}: "
+            "ask for as many steps, or use another folder."
+        )
     for name, module in loop.task.modules.items():
         module.load_state_dict(state["modules"][name])
     for name, average in loop.averaged.items():
@@ -71,7 +76,8 @@ def restore_state(folder: Path, loop: Loop, outcome: Outcome) -> None:
     for device, setter in (("cpu", torch.set_rng_state), ("cuda", torch.cuda.set_rng_state)):
         if device in state["randoms"]:
             saved = state["randoms"][device]
-            setter(saved[loop.fabric.global_rank] if saved.ndim > 1 else saved)
+            # a copy: torch reads a generator's state from the start of the memory, not from where a row begins
+            setter((saved[loop.fabric.global_rank] if saved.ndim > 1 else saved).clone())
     outcome.steps, outcome.seconds = step, state["outcome"]["seconds"]
     outcome.history, outcome.evaluations = state["outcome"]["history"], state["outcome"]["evaluations"]
     loop.kept = _kept(folder, step)
@@ -99,7 +105,8 @@ def _check_config(folder: Path, saved: dict[str, Any], config: dict[str, Any]) -
         )
 
 
-def _check_weights(loop: Loop) -> None:
+def check_weights(loop: Loop) -> None:
+    """Raise NotFiniteError where a weight is NaN or infinite."""
     for name, module in loop.task.modules.items():
         if not all(torch.isfinite(weight).all() for weight in module.parameters()):
             raise NotFiniteError(

@@ -36,11 +36,14 @@ class Stacked(torch.nn.Module):  # type: ignore[misc]
         super().__init__()
         if not networks:
             raise ValueError("no networks came: stack at least one.")
+        _check_alike(networks)
         weights, buffers = stack_module_state(list(networks))
         # a module's own name may hold dots, which torch keeps for the path to a weight
-        self.weights = torch.nn.ParameterDict({_flat(name): torch.nn.Parameter(w) for name, w in weights.items()})
+        self.weights = torch.nn.ParameterDict(
+            {_flat(name): torch.nn.Parameter(w, requires_grad=w.requires_grad) for name, w in weights.items()}
+        )
         for name, buffer in buffers.items():
-            self.register_buffer(_flat(name), buffer)
+            self.register_buffer(_buffer(name), buffer)
         self._names = {"weights": tuple(weights), "buffers": tuple(buffers)}
         # not registered: only its shape is of use, its weights are replaced in each call
         self._skeleton = (copy.deepcopy(networks[0]).to("meta"),)
@@ -61,7 +64,11 @@ class Stacked(torch.nn.Module):  # type: ignore[misc]
         networks = []
         for k in range(len(self)):
             network = copy.deepcopy(self._skeleton[0]).to_empty(device=next(self.parameters()).device)
-            network.load_state_dict({name: value[k].detach().clone() for name, value in self._state().items()})
+            # not by load_state_dict, which does not know buffers that are not saved
+            own = dict(network.named_parameters()) | dict(network.named_buffers())
+            with torch.no_grad():
+                for name, value in self._state().items():
+                    own[name].copy_(value[k])
             networks.append(network.train(self.training))
         return networks
 
@@ -70,8 +77,26 @@ class Stacked(torch.nn.Module):  # type: ignore[misc]
 
     def _state(self) -> dict[str, torch.Tensor]:
         weights = {name: self.weights[_flat(name)] for name in self._names["weights"]}
-        return {**weights, **{name: getattr(self, _flat(name)) for name in self._names["buffers"]}}
+        return {**weights, **{name: getattr(self, _buffer(name)) for name in self._names["buffers"]}}
+
+
+def _check_alike(networks: Sequence[torch.nn.Module]) -> None:
+    first, *others = [
+        (type(n).__name__, n.training, {name: tuple(value.shape) for name, value in n.state_dict().items()})
+        for n in networks
+    ]
+    for k, other in enumerate(others, start=1):
+        if other != first:
+            raise ValueError(
+                f"networks 0 and {k} are not alike (class, training mode, shapes): {first} and {other}. "
+                "Stack networks that differ in the values of their weights only."
+            )
 
 
 def _flat(name: str) -> str:
     return name.replace(".", "__")
+
+
+def _buffer(name: str) -> str:
+    # a prefix: a buffer may be called as an attribute of this class is, such as weights
+    return f"buffer__{_flat(name)}"

@@ -111,6 +111,11 @@ class Loop:
         self._rates = {n: [group["lr"] for group in o.param_groups] for n, o in task.optimizers.items()}
         self._logged: dict[str, torch.Tensor | float] = {}
 
+    def begin(self, index: int) -> None:
+        """Go to a step, of which nothing is logged yet."""
+        self.index = index
+        self._logged = {}
+
     def batch(self, batches: Batches) -> Sequence[torch.Tensor]:
         """Give the rows of this step, on this process's device: its share of them, where there are several."""
         share = (self.fabric.global_rank, self.fabric.world_size)
@@ -118,7 +123,8 @@ class Loop:
 
     def update(self, optimizer: str, loss: torch.Tensor) -> None:
         """Go down a loss: gradients anew, their mean over processes, at most `clip` long, one step."""
-        mean = self.fabric.all_reduce(loss.detach(), reduce_op="mean")
+        # a copy: the mean is taken in place, and the backward pass may need the loss of this process
+        mean = self.fabric.all_reduce(loss.detach().clone(), reduce_op="mean")
         if not torch.isfinite(mean):
             raise NotFiniteError(
                 f"the loss of {optimizer!r} is {float(mean)} at step {self.index}. {self.kept} "
@@ -140,6 +146,8 @@ class Loop:
         for group, rate in zip(groups, self._rates[optimizer], strict=True):
             group["lr"] = rate * factor
         self.task.optimizers[optimizer].step()
+        # autocast keeps the weights it has cast: a second update within the step would see the old ones
+        torch.clear_autocast_cache()
 
     def log(self, **values: torch.Tensor | float) -> None:
         """Keep values of this step for the history and the observers."""

@@ -10,9 +10,9 @@ from pathlib import Path
 import torch
 from lightning_fabric import Fabric
 
-from setminus.nn.checkpoints import has_checkpoint
+from setminus.nn.checkpoints import has_checkpoint, remove_leftovers
 from setminus.nn.observers import Observer
-from setminus.nn.resume import Outcome, restore_state, save_state
+from setminus.nn.resume import Outcome, check_weights, restore_state, save_state
 from setminus.nn.task import Loop, Task, TrainingConfig
 
 __all__ = ["train"]
@@ -62,10 +62,13 @@ def train(
     with _settings(config, fabric.global_rank):
         for module in task.modules.values():
             module.to(fabric.device)
+            _share_weights(module, fabric)
         outcome = Outcome(0)
         loop = Loop(task, config, fabric)
         if folder is not None and has_checkpoint(folder):
             restore_state(folder, loop, outcome)
+        if folder is not None and fabric.is_global_zero:
+            remove_leftovers(folder)
         _run(loop, outcome, folder, observers if fabric.is_global_zero else ())
     outcome.averaged = {name: average.module for name, average in loop.averaged.items()}
     return outcome
@@ -79,7 +82,7 @@ def _run(loop: Loop, outcome: Outcome, folder: Path | None, observers: Sequence[
         return outcome.steps == config.steps or (every > 0 and outcome.steps % every == 0)
 
     while outcome.steps < config.steps:
-        loop.index = outcome.steps
+        loop.begin(outcome.steps)
         with loop.fabric.autocast():
             task.step(loop)
         for name, average in loop.averaged.items():
@@ -91,15 +94,37 @@ def _run(loop: Loop, outcome: Outcome, folder: Path | None, observers: Sequence[
             for observe in observers:
                 observe(outcome.steps, loop.logged())
         if due(config.evaluate_every):
-            outcome.evaluations.append({"step": outcome.steps, **task.evaluate(loop)})
+            with _unchanged(task):
+                outcome.evaluations.append({"step": outcome.steps, **task.evaluate(loop)})
         if folder is not None and due(config.checkpoint_every):
             save_state(folder, loop, outcome)
+    check_weights(loop)
+
+
+def _share_weights(module: torch.nn.Module, fabric: Fabric) -> None:
+    """Start all processes from the first one's weights, as they only ever exchange gradients."""
+    if fabric.world_size > 1:
+        for tensor in module.state_dict().values():
+            first = tensor.detach().clone(memory_format=torch.contiguous_format)
+            torch.distributed.broadcast(first, 0)
+            tensor.copy_(first)
+
+
+@contextmanager
+def _unchanged(task: Task) -> Iterator[None]:
+    """Whoever looks at a training may draw random numbers and switch modules to eval: it goes on as if nobody had."""
+    modes = {part: part.training for module in task.modules.values() for part in module.modules()}
+    with torch.random.fork_rng():
+        yield
+    for part, training in modes.items():
+        part.training = training
 
 
 @contextmanager
 def _settings(config: TrainingConfig, rank: int) -> Iterator[None]:
     """The process's settings for the time of a training, and a generator that is its own."""
     threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     try:
         torch.set_num_threads(config.threads or threads)
         torch.use_deterministic_algorithms(config.deterministic)
@@ -109,4 +134,4 @@ def _settings(config: TrainingConfig, rank: int) -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(threads)
-        torch.use_deterministic_algorithms(deterministic)
+        torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)

@@ -71,11 +71,21 @@ class TabularNetwork(nn.Module):  # type: ignore[misc]
 
     def __init__(self, n_features: int, n_classes: int = 2, *, width: int = 50, n_latent: int = 10) -> None:
         super().__init__()
-        self.n_features = n_features
-        self.encoder = mlp((n_features, width, n_latent), nn.Softplus)
+        self.encoder = _RowEncoder(n_features, *mlp((n_features, width, n_latent), nn.Softplus))
         self.head = mlp((n_latent, width, n_classes), nn.Softplus)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Logits of shape (n, n_classes)."""
-        check_rows(x, self.n_features)
         return self.head(self.encoder(x))
+
+
+class _RowEncoder(nn.Sequential):  # type: ignore[misc]
+    """Layers that look at their rows first."""
+
+    def __init__(self, n_features: int, *layers: nn.Module) -> None:
+        super().__init__(*layers)
+        self.n_features = n_features
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        check_rows(x, self.n_features)
+        return super().forward(x)

@@ -1,0 +1,62 @@
+"""The classifiers whose probabilities are divided: weights, averages, determinism."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from setminus.applications.style_transfer.domain_classifiers import ClassifierConfig, fit_domain_classifier, log_proba
+from setminus.datasets.colored_digits import ColoredDigits
+from setminus.datasets.image_arrays import to_signed_nchw
+
+CONFIG = ClassifierConfig(width=4, epochs=3, batch_size=64, average=0.9)
+
+
+@pytest.fixture(scope="module")
+def painted():
+    """Squares of ink on 8 x 8 images, in the colors of the digits."""
+    ink = np.zeros((6000, 8, 8), dtype=np.uint8)
+    ink[:, 2:6, 2:6] = 255
+    split = ColoredDigits().paint(ink, seed=0)
+    return split, torch.from_numpy(to_signed_nchw(split.x)), torch.from_numpy(split.y)
+
+
+def cells(split, proba):
+    """The mean prediction for each pair of colors."""
+    return np.array([[proba[(split.z1 == a) & (split.z2 == b)].mean() for b in (0, 1)] for a in (0, 1)])
+
+
+def test_the_full_classifier_finds_the_posterior_of_each_pair_of_colors(painted):
+    split, x, y = painted
+    found = cells(split, log_proba(fit_domain_classifier(x, y, CONFIG, seed=0), x).exp()[:, 1].numpy())
+    exact = ColoredDigits().full([0, 0, 1, 1], [0, 1, 0, 1])[:, 1].reshape(2, 2)
+    assert np.abs(found - exact).max() < 0.08
+    assert np.abs(found - exact.T).max() > 0.2
+
+
+def test_with_exact_weights_the_classifier_is_that_of_the_background_alone(painted):
+    split, x, y = painted
+    model = ColoredDigits()
+    phi = 0.5 / np.take_along_axis(model.principal(split.z1), split.y[:, None], 1)[:, 0]
+    fitted = fit_domain_classifier(x, y, CONFIG, seed=0, weights=torch.from_numpy(phi).float())
+    found = cells(split, log_proba(fitted, x).exp()[:, 1].numpy())
+    spread_by_digit = np.abs(found[0] - found[1]).max()
+    plain = cells(split, log_proba(fit_domain_classifier(x, y, CONFIG, seed=0), x).exp()[:, 1].numpy())
+    assert spread_by_digit < 0.3 < np.abs(plain[0] - plain[1]).max()
+    assert found[:, 0].mean() < 0.3 and found[:, 1].mean() > 0.7
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_does_not(painted):
+    _, x, y = painted
+    config = replace(CONFIG, epochs=1)
+    one, same, other = (log_proba(fit_domain_classifier(x, y, config, seed=seed), x) for seed in (0, 0, 1))
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
+
+
+def test_batch_statistics_are_those_of_the_kept_weights(painted):
+    _, x, y = painted
+    fitted = fit_domain_classifier(x, y, replace(CONFIG, epochs=1), seed=0)
+    first = fitted.features[0](x)
+    assert torch.allclose(fitted.features[2].running_mean, first.relu().mean((0, 2, 3)), atol=1e-4)

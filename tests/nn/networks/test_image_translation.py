@@ -1,0 +1,64 @@
+"""The pair that translates digits: sizes, range, who sees whom, and what they refuse."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from setminus.nn.networks.image_translation import DigitDiscriminator, DigitGenerator  # noqa: E402
+from setminus.nn.passes import sees_whole_batch  # noqa: E402
+
+
+def test_the_sizes_are_the_paper_s():
+    layers = [m for m in DigitGenerator().modules() if isinstance(m, torch.nn.Conv2d | torch.nn.ConvTranspose2d)]
+    found = [(m.in_channels, m.out_channels, m.kernel_size[0], m.stride[0]) for m in layers]
+    assert found == [
+        (3, 128, 4, 2),
+        (128, 256, 4, 2),
+        (256, 256, 3, 1),
+        (256, 256, 3, 1),
+        (256, 128, 4, 2),
+        (128, 3, 4, 2),
+    ]
+    discriminator = DigitDiscriminator()
+    layers = [m for m in discriminator.modules() if isinstance(m, torch.nn.Conv2d)]
+    assert [(m.out_channels, m.kernel_size[0], m.stride[0]) for m in layers] == [
+        (16, 3, 2),
+        (32, 3, 2),
+        (64, 3, 2),
+        (128, 3, 2),
+    ]
+    assert sum(isinstance(m, torch.nn.Linear) for m in discriminator.modules()) == 1
+
+
+@pytest.mark.parametrize("size", [16, 28, 32])
+def test_images_of_these_sizes_come_back_in_range(size):
+    images = torch.randn(3, 3, size, size)
+    made = DigitGenerator(width=4)(images)
+    assert made.shape == images.shape
+    assert made.abs().max() <= 1
+    assert DigitDiscriminator(size, width=4)(images).shape == (3, 1)
+
+
+@pytest.mark.parametrize("size", [8, 9, 16, 28])
+def test_the_discriminator_tells_images_apart_at_every_size(size):
+    """Also where its last maps are a single pixel, which InstanceNorm would make the same for all images."""
+    logits = DigitDiscriminator(size, width=4)(torch.randn(4, 3, size, size))
+    assert logits.std() > 1e-4
+
+
+def test_only_the_generator_sees_its_batch():
+    assert sees_whole_batch(DigitGenerator(width=4))
+    assert not sees_whole_batch(DigitDiscriminator(width=4))
+    discriminator, images = DigitDiscriminator(width=4, dropout=0.0), torch.randn(4, 3, 28, 28)
+    torch.testing.assert_close(discriminator(images)[:1], discriminator(images[:1]))
+    generator = DigitGenerator(width=4)
+    assert not torch.allclose(generator(images)[:1], generator(images[:1]), atol=1e-3)
+
+
+def test_what_is_refused():
+    with pytest.raises(ValueError, match="images are 30 x 30: expected sides of 8 or more that are multiples of 4"):
+        DigitGenerator(width=4)(torch.zeros(2, 3, 30, 30))
+    with pytest.raises(ValueError, match="images are 32 x 32: expected 28 x 28; resize them, or build the network"):
+        DigitDiscriminator(28, width=4)(torch.zeros(2, 3, 32, 32))
+    with pytest.raises(ValueError, match="size is 7: expected images of 8 x 8 or more"):
+        DigitDiscriminator(7)
