@@ -1,8 +1,4 @@
-"""Models whose posteriors are known exactly: the ground truth that the method is tested against.
-
-In each, `y` causes `z1` and `z2`, and `x` shows both. With ``dependence=0`` they are independent given `y`,
-which is what the method assumes; a larger value breaks exactly that and keeps p(y|z1) and p(y|z2).
-"""
+"""Gaussian latents under an invertible linear map: the example of the paper's introduction."""
 
 from __future__ import annotations
 
@@ -10,86 +6,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from setminus.datasets.split import Split
+from setminus.datasets.synthetic.draws import Floats, check_dependence, simplex
 
-Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class DiscreteModel:
-    """Finite `y`, `z1`, `z2`, given by the table of their joint probabilities.
-
-    Parameters
-    ----------
-    joint : array of shape (n_classes, n_z1, n_z2)
-        ``joint[y, z1, z2] = p(y, z1, z2)``.
-
-    Examples
-    --------
-    >>> model = DiscreteModel.random(n_classes=3, n_z1=2, n_z2=4, seed=0)
-    >>> split = model.sample(5, seed=0)
-    >>> model.full(split.z1, split.z2).shape
-    (5, 3)
-    """
-
-    joint: Floats
-
-    def __post_init__(self) -> None:
-        if self.joint.ndim != 3 or np.any(self.joint < 0) or abs(self.joint.sum() - 1) > 1e-12:
-            raise ValueError(
-                f"joint has shape {self.joint.shape}, minimum {self.joint.min()}, sum {self.joint.sum()}: "
-                "it must be p(y, z1, z2), three axes of non-negative numbers with sum 1."
-            )
-
-    @classmethod
-    def random(cls, n_classes: int, n_z1: int, n_z2: int, seed: int, dependence: float = 0.0) -> DiscreteModel:
-        """Draw p(y), p(z1|y) and p(z2|y), none of them zero.
-
-        Parameters
-        ----------
-        n_classes, n_z1, n_z2 : int
-            Number of values of `y`, `z1`, `z2`.
-        seed : int
-            Seed of the draw.
-        dependence : float in [0, 1)
-            Share of the tightest monotone coupling of `z1` and `z2` given `y`; the rest is independent.
-        """
-        _check_dependence(dependence)
-        rng = np.random.default_rng(seed)
-        prior = _simplex(rng, 1, n_classes)[0]
-        z1_given_y = _simplex(rng, n_classes, n_z1)
-        z2_given_y = _simplex(rng, n_classes, n_z2)
-        independent = z1_given_y[:, :, None] * z2_given_y[:, None, :]
-        # p(z1 <= i, z2 <= j | y) = min(p(z1 <= i | y), p(z2 <= j | y)): the marginals stay
-        cumulative = np.minimum(z1_given_y.cumsum(1)[:, :, None], z2_given_y.cumsum(1)[:, None, :])
-        coupled = np.diff(np.diff(cumulative, axis=1, prepend=0), axis=2, prepend=0).clip(min=0)
-        joint = prior[:, None, None] * ((1 - dependence) * independent + dependence * coupled)
-        return cls(joint / joint.sum())
-
-    @property
-    def prior(self) -> Floats:
-        """p(y), of shape (n_classes,)."""
-        return np.asarray(self.joint.sum(axis=(1, 2)))
-
-    def full(self, z1: ArrayLike, z2: ArrayLike) -> Floats:
-        """p(y|z1, z2), of shape (n, n_classes)."""
-        return _normalized(self.joint[:, np.asarray(z1), np.asarray(z2)])
-
-    def principal(self, z1: ArrayLike) -> Floats:
-        """p(y|z1), of shape (n, n_classes)."""
-        return _normalized(self.joint.sum(axis=2)[:, np.asarray(z1)])
-
-    def orthogonal(self, z2: ArrayLike) -> Floats:
-        """p(y|z2), of shape (n, n_classes)."""
-        return _normalized(self.joint.sum(axis=1)[:, np.asarray(z2)])
-
-    def sample(self, n: int, seed: int) -> Split:
-        """Draw `n` rows; `x` has the two columns `z1`, `z2`."""
-        cells = np.random.default_rng(seed).choice(self.joint.size, size=n, p=self.joint.ravel())
-        y, z1, z2 = np.unravel_index(cells, self.joint.shape)
-        return Split(x=np.column_stack([z1, z2]), y=y, z1=z1, z2=z2, feature_names=("z1", "z2"))
+__all__ = ["BoundaryNormals", "GaussianModel", "boundary_normals", "linear_gaussian"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,10 +72,10 @@ class GaussianModel:
         mixed : bool
             Observe `z` through a random invertible map.
         """
-        _check_dependence(dependence)
+        check_dependence(dependence)
         rng = np.random.default_rng(seed)
         d = n_z1 + n_z2
-        prior = _simplex(rng, 1, n_classes)[0]
+        prior = simplex(rng, 1, n_classes)[0]
         means = rng.normal(size=(n_classes, d))
         # lower triangular and block diagonal: the covariance is factor @ correlation @ factor.T
         factor = 0.3 * np.tril(rng.normal(size=(n_classes, d, d)), -1)
@@ -222,17 +144,22 @@ class BoundaryNormals(NamedTuple):
     orthogonal: Floats
 
 
-def linear_gaussian(separation: float = 2.0, angle: float = 35.0) -> GaussianModel:
-    """Build the example of the introduction: two equal classes, isotropic noise, a plane.
+def linear_gaussian(
+    separation: float = 2.0, angle: float = 35.0, deviations: tuple[float, float] = (1.0, 1.0)
+) -> GaussianModel:
+    """Build the example of the introduction: two classes of equal frequency, isotropic noise, a plane.
 
-    The paper lets the class variances differ; where they are equal, as here, the boundaries are lines.
+    Where the class variances are equal, every boundary is a line; where they differ, that of the full classifier is a
+    circle, and those of the others are lines across the axes of `z1` and `z2`.
 
     Parameters
     ----------
     separation : float
-        Distance between the means, in standard deviations.
+        Distance between the means.
     angle : float
         Of the line through the means with the axis of `z1`, in degrees: 0 makes `z2` useless, 90 `z1`.
+    deviations : pair of float
+        Standard deviation of each coordinate, in class 0 and in class 1.
 
     Returns
     -------
@@ -245,9 +172,13 @@ def linear_gaussian(separation: float = 2.0, angle: float = 35.0) -> GaussianMod
     >>> float(normals.principal @ normals.orthogonal)
     0.0
     """
+    if min(deviations) <= 0:
+        raise ValueError(f"deviations are {deviations}: a standard deviation must be above 0.")
     direction = np.array([np.cos(np.radians(angle)), np.sin(np.radians(angle))])
     means = np.array([[-0.5], [0.5]]) * separation * direction
-    return GaussianModel(np.full(2, 0.5), means, covariances=np.stack([np.eye(2)] * 2), n_z1=1)
+    return GaussianModel(
+        np.full(2, 0.5), means, covariances=np.stack([deviation**2 * np.eye(2) for deviation in deviations]), n_z1=1
+    )
 
 
 def boundary_normals(model: GaussianModel) -> BoundaryNormals:
@@ -281,18 +212,3 @@ def boundary_normals(model: GaussianModel) -> BoundaryNormals:
         return np.asarray(in_x / np.linalg.norm(in_x))
 
     return BoundaryNormals(normal(slice(None)), normal(slice(model.n_z1)), normal(slice(model.n_z1, None)))
-
-
-def _check_dependence(dependence: float) -> None:
-    if not 0 <= dependence < 1:
-        raise ValueError(f"dependence is {dependence}: it must be at least 0 and below 1.")
-
-
-def _simplex(rng: np.random.Generator, rows: int, columns: int) -> Floats:
-    # a tenth of the uniform distribution keeps every probability well above 0
-    return 0.9 * rng.dirichlet(np.ones(columns), size=rows) + 0.1 / columns
-
-
-def _normalized(joint: Floats) -> Floats:
-    """Turn p(y, z), classes first, into p(y|z), rows first."""
-    return np.ascontiguousarray((joint / joint.sum(axis=0)).T)
