@@ -1,5 +1,10 @@
+from importlib import import_module
+
 import numpy as np
 import pytest
+
+import setminus.report.laboratory
+from setminus.experiments.reproduce import EXPERIMENTS, reproduce
 
 
 class Rows:
@@ -21,3 +26,97 @@ def rows():
 @pytest.fixture(scope="session")
 def many():
     return Rows(n_classes=3, seed=1)
+
+
+TOY_EXPERIMENT = '''
+import os, signal, time
+from functools import partial
+from pathlib import Path
+
+from setminus.experiments.runs import Run
+
+CLAIM = "A seed and <b>a half</b> is more than the seed."
+DEFAULT_SEEDS = 2
+METHODS = ("halves", "wholes")
+
+
+def plan(scale, seeds, methods):
+    return [Run("toy", {"scale": scale, "method": one}, seeds, partial(measure, method=one)) for one in methods]
+
+
+def measure(seeds, step, *, method="halves", seconds=0.0):
+    for seed in seeds:
+        with step(f"seed {seed}"):
+            time.sleep(seconds)
+        yield {"value": seed + (0.5 if method == "halves" else 1), "process": os.getpid()}
+
+
+def threads(seeds, step):
+    import numpy
+    from threadpoolctl import threadpool_info
+
+    return [{"threads": [pool["num_threads"] for pool in threadpool_info()]} for seed in seeds]
+
+
+def dies_at(seeds, step, *, seed, alive):
+    """As `measure`, but the process is killed at one seed as long as a file is not there."""
+    for one in seeds:
+        if one == seed and not Path(alive).exists():
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield {"value": one}
+
+
+def raises(seeds, step):
+    yield {"value": 0}
+    raise ZeroDivisionError("no half of nothing")
+'''
+TOY_CHARTS = """
+from setminus.report.charts.chart import Area, Bars, Chart, Line, Points, Rule, Surface
+
+
+def charts(records):
+    seeds, values = [r["seed"] for r in records], [r["metrics"]["value"] for r in records]
+    low, high = [v - 0.1 for v in values], [v + 0.1 for v in values]
+    many = [i / 10 for i in range(1, 31)]
+    some = [Line(seeds, values, "measured <i>", low, high), Points(seeds, values, "each"), Rule(0.5, "truth $x")]
+    return [
+        Chart("Values <b>by</b> seed", "seed", "value {y}", some, "Larger than the seed & so on."),
+        Chart("Around", "n", "error", [
+            Line(many, many, "measured <i>", [m / 2 for m in many], [2 * m for m in many], markers=False),
+            Area(many, [m / 4 for m in many], [4 * m for m in many], "allowed"),
+            Rule(1.0, "one", axis="x"),
+        ], x_scale="log", y_scale="log"),
+        Chart("Shares", "kind", "share", [
+            Bars(["a", "b"], [0.25, None], "ours", [0.2, None], [0.3, None]), Bars(["a", "b"], [0.5, 0.5], "theirs"),
+        ]),
+        Chart("Histogram", "score", "share", [Bars([0.25, 0.75], [0.5, 0.5], "rows")]),
+        Chart("Plane", "z1", "z2", [
+            Surface([-1, 0, 1], [-2, 0, 2], [[0.0, 0.25, 0.5], [0.25, 0.5, 0.75], [0.5, 0.75, 1.0]], "probability"),
+            Points([-0.5, 0.5], [0.0, 1.0], "rows"),
+        ], square=True),
+    ]
+
+
+def summary(records):
+    return [("mean <b>value</b>", "more than 0", str(sum(r["metrics"]["value"] for r in records) / len(records)))]
+"""
+
+
+@pytest.fixture(scope="session")
+def toy(tmp_path_factory):
+    """A small experiment called toy, with charts of every kind; gives its module."""
+    folders = tmp_path_factory.mktemp("experiment"), tmp_path_factory.mktemp("charts")
+    (folders[0] / "toy_experiment.py").write_text(TOY_EXPERIMENT)
+    (folders[1] / "toy.py").write_text(TOY_CHARTS)
+    with pytest.MonkeyPatch.context() as patch:
+        # other processes get this path, too
+        patch.syspath_prepend(folders[0])
+        patch.setitem(EXPERIMENTS, "toy", "toy_experiment")
+        patch.setattr(setminus.report.laboratory, "__path__", [*setminus.report.laboratory.__path__, str(folders[1])])
+        yield import_module("toy_experiment")
+
+
+@pytest.fixture(scope="session")
+def toy_records(toy, tmp_path_factory):
+    """What `setminus reproduce toy` records."""
+    return reproduce("toy", tmp_path_factory.mktemp("runs") / "records.jsonl")

@@ -219,7 +219,7 @@ def browser(chromium):
 
 @pytest.fixture(scope="session")
 def opened(browser, request, tmp_path_factory):
-    """Open the page of a record, by the name of its fixture; a page is opened once for each width."""
+    """Open the page of a record, or of several, by the name of the fixture; a page is opened once for each width."""
     folder = tmp_path_factory.mktemp("pages")
     pages = {}
 
@@ -227,7 +227,8 @@ def opened(browser, request, tmp_path_factory):
         if (name, width) not in pages:
             path = folder / f"{name}.html"
             if not path.exists():
-                write_page(path, [request.getfixturevalue(name)])
+                found = request.getfixturevalue(name)
+                write_page(path, found if isinstance(found, list) else [found])
             page = Opened(browser.new_page(viewport={"width": width, "height": 900}))
             page.page.goto(path.as_uri())
             pages[name, width] = page

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-RECORDS = ["plain", "hostile", "crowded", "audited"]
+RECORDS = ["plain", "hostile", "crowded", "audited", "toy_records"]
 
 # every text that is seen, with its contrast to what is behind it
 CONTRASTS = """
@@ -64,7 +64,7 @@ def test_it_opens_without_an_error_and_asks_nobody(opened, name):
     assert page.problems == []
     assert page.requests == []
     sizes = page.page.eval_on_selector_all(".plot", "all => all.map(p => p.querySelector('.main-svg').clientWidth)")
-    assert len(sizes) >= 9
+    assert len(sizes) >= (5 if name == "toy_records" else 9)
     assert min(sizes) > 200
 
 
@@ -138,7 +138,7 @@ def test_names_from_a_table_stay_text(opened, hostile):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["plain", "audited"])
+@pytest.mark.parametrize("name", ["plain", "audited", "toy_records"])
 def test_every_text_stands_out(opened, name, scheme):
     page = opened(name).page
     page.emulate_media(color_scheme=scheme)
@@ -149,7 +149,7 @@ def test_every_text_stands_out(opened, name, scheme):
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
     channels = [int(part) for part in background.removeprefix("rgb(").removesuffix(")").split(",")]
     assert (max(channels) < 64) if scheme == "dark" else (min(channels) > 240)
-    assert len(found) > 300
+    assert len(found) > (200 if name == "toy_records" else 300)
     assert [pair for pair in found if pair[1] < 4.5] == []
     # the negative control: grey on the same page
     page.evaluate("document.body.insertAdjacentHTML('beforeend', '<p id=faint style=color:#777>faint</p>')")
@@ -158,7 +158,7 @@ def test_every_text_stands_out(opened, name, scheme):
     page.emulate_media(color_scheme="light")
 
 
-@pytest.mark.parametrize("name", ["hostile", "crowded"])
+@pytest.mark.parametrize("name", ["hostile", "crowded", "toy_records"])
 def test_a_phone_scrolls_in_one_direction(opened, name):
     page = opened(name, width=360).page
     page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
@@ -169,7 +169,7 @@ def test_a_phone_scrolls_in_one_direction(opened, name):
     page.evaluate("document.getElementById('wide').remove()")
 
 
-@pytest.mark.parametrize("name", ["plain", "crowded"])
+@pytest.mark.parametrize("name", ["plain", "crowded", "toy_records"])
 def test_figures_fit_the_sheet_when_printed(opened, name):
     page = opened(name).page
     each = "p => [p.querySelector('.main-svg').clientWidth, p.clientWidth]"

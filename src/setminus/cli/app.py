@@ -27,6 +27,7 @@ from setminus.cli.options import (
     Seed,
     Trusted,
 )
+from setminus.cli.reproduce import reproduce
 
 __all__ = ["app"]
 
@@ -39,6 +40,7 @@ app = typer.Typer(
     epilog="Start with:  setminus demo,  or:  setminus fit people.csv --label income --ignore sex --out model.skops",
 )
 app.add_typer(data_app, name="data")
+app.command(no_args_is_help=True)(reproduce)
 
 
 def _show_version(wanted: bool) -> None:

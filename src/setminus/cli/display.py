@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
@@ -32,6 +33,15 @@ ROWS = (
 )
 MOST_ROWS = 12
 """Rates by group beyond this are left to the page."""
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What to call while runs go on: around a step, after each run, and where one failed."""
+
+    step: Callable[[str], AbstractContextManager[None]]
+    progress: Callable[[int, int], None]
+    failed: Callable[[str], None]
 
 
 class Display:
@@ -67,6 +77,44 @@ class Display:
         with Progress(*columns, console=self.progress, disable=not self.progress.is_terminal) as progress:
             task = progress.add_task("", total=None)
             yield lambda done, total: progress.update(task, completed=done, total=total)
+
+    @contextmanager
+    def runs(self, name: str) -> Iterator[Runs]:
+        """A bar of runs done with the time left, and the step that one is at."""
+        columns = (
+            SpinnerColumn("line"),
+            TextColumn("{task.description}"),
+            BarColumn(20),
+            MofNCompleteColumn(),
+            TextColumn("runs"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+        )
+        start = time.perf_counter()
+        with Progress(*columns, console=self.progress, transient=True, disable=not self.progress.is_terminal) as bar:
+            task = bar.add_task(escape(name), total=None)
+
+            @contextmanager
+            def step(what: str) -> Iterator[None]:
+                bar.update(task, description=escape(f"{name}: {what}"))
+                yield
+                bar.update(task, description=escape(name))
+
+            yield Runs(
+                step=step,
+                progress=lambda done, total: bar.update(task, completed=done, total=total),
+                failed=lambda why: self.progress.print(f"failed    {why}", markup=False, soft_wrap=True),
+            )
+        self.progress.print(f"{time.perf_counter() - start:6.1f} s  {escape(name)}")
+
+    def summary(self, title: str, rows: Sequence[tuple[str, str, str]]) -> None:
+        """What was expected, and what was measured."""
+        table = _table(title, "paper, or exact", "measured")
+        for row in rows:
+            table.add_row(*map(escape, row))
+        self.results.print()
+        self.results.print(table)
 
     def say(self, *lines: str) -> None:
         """Plain lines, as they are."""

@@ -11,17 +11,22 @@ from typing import Any
 from setminus.files import written_whole
 from setminus.report.audit import audit_section
 from setminus.report.fairness import fairness_section
+from setminus.report.laboratory.section import laboratory_section, made_by, same_experiment
 
-__all__ = ["build_page", "write_page"]
+__all__ = ["EXPERIMENTS", "build_page", "write_page"]
 
 SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "audit": audit_section,
     "fairness": fairness_section,
 }
+EXPERIMENTS: dict[str, Callable[[list[dict[str, Any]]], dict[str, Any]]] = {
+    "laboratory": laboratory_section,
+}
+"""Jobs whose records make one section for each experiment, not for each record."""
 
 
 def build_page(records: Sequence[dict[str, Any]]) -> str:
-    """The page as text: one section for each record, in the given order.
+    """The page as text: one section for each record, or for all of an experiment, in the given order.
 
     Parameters
     ----------
@@ -35,16 +40,16 @@ def build_page(records: Sequence[dict[str, Any]]) -> str:
     """
     if not records:
         raise ValueError("no records came: a page needs at least one, for example the last of `setminus demo`.")
-    unknown = sorted({str(record.get("job")) for record in records} - {*SECTIONS})
+    unknown = sorted({str(record.get("job")) for record in records} - {*SECTIONS, *EXPERIMENTS})
     if unknown:
-        raise ValueError(
-            f"no section shows the job {', '.join(unknown)}: the page knows {', '.join(sorted(SECTIONS))}."
-        )
-    sections = [{"id": number, **SECTIONS[record["job"]](record)} for number, record in enumerate(records)]
+        known = ", ".join(sorted([*SECTIONS, *EXPERIMENTS]))
+        raise ValueError(f"no section shows the job {', '.join(unknown)}: the page knows {known}.")
+    groups = _together(records)
+    sections = [{"id": number, "brief": False, **_section(group)} for number, group in enumerate(groups)]
     figures = {f"{section['id']}-{name}": figure for section in sections for name, figure in section["figures"].items()}
     template = _environment().get_template("page.html.j2")
     page: str = template.render(
-        records=records,
+        records=[made_by(group) if group[0]["job"] in EXPERIMENTS else group[0] for group in groups],
         sections=sections,
         figures_json=_script_safe(json.dumps(figures)),
         plotly_js=_plotly_js(),
@@ -71,6 +76,19 @@ def write_page(path: str | os.PathLike[str], records: Sequence[dict[str, Any]]) 
     with written_whole(target) as partial:
         partial.write_text(page, encoding="utf-8")
     return target
+
+
+def _together(records: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """The records of each section."""
+    groups: dict[Any, list[dict[str, Any]]] = {}
+    for number, record in enumerate(records):
+        groups.setdefault(same_experiment(record) if record["job"] in EXPERIMENTS else number, []).append(record)
+    return list(groups.values())
+
+
+def _section(group: list[dict[str, Any]]) -> dict[str, Any]:
+    job = group[0]["job"]
+    return EXPERIMENTS[job](group) if job in EXPERIMENTS else SECTIONS[job](group[0])
 
 
 def _environment() -> Any:

@@ -9,7 +9,7 @@ const drawn = Object.entries(figures).map(([name, figure]) => {
 // arrow keys walk through the points of a focused figure, and what the label shows is also spoken
 const spoken = document.getElementById("spoken");
 drawn.forEach((place) => {
-  const points = place.data.flatMap((trace, curveNumber) => trace.hoverinfo === "skip" ? [] :
+  const points = place.data.flatMap((trace, curveNumber) => trace.hoverinfo === "skip" || trace.type === "heatmap" ? [] :
     trace.x.flatMap((_, pointNumber) => trace.y[pointNumber] === null ? [] : [{curveNumber, pointNumber}]));
   let at = -1;
   const speak = () => {

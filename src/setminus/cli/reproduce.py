@@ -1,0 +1,118 @@
+"""``setminus reproduce``: the paper's figures, tables and claims, measured again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from setminus.cli.errors import check_folder
+
+if TYPE_CHECKING:
+    from setminus.cli.display import Display
+
+__all__ = ["reproduce"]
+
+
+def reproduce(
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME",
+            help="fig1, fig2a, fig2b, fig2c, prop1 to prop7, theorem1, pitfalls; laboratory is all of these.",
+            show_default=False,
+        ),
+    ],
+    scale: Annotated[
+        Literal["quick", "paper"], typer.Option(help="quick: minutes on two cores; paper: the paper's sizes.")
+    ] = "quick",
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="How many seeds, from 0 on; by default each experiment's own number.")
+    ] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="Only these of the methods that are compared, separated by commas.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes, each with one thread.")] = 2,
+    out: Annotated[Path, typer.Option(help="Folder for records, figures and pages: one folder below it each.")] = Path(
+        "runs"
+    ),
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Write figures and pages, or records only.")] = True,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print paths only.")] = False,
+) -> None:
+    """Measure a figure, a table or a claim of the paper again, and put the numbers beside the paper's.
+
+    Each run is written to OUT/NAME/records.jsonl as soon as it is done. A run that is there is not done again:
+    after a stop, or to add seeds, repeat the command.
+
+    Example: setminus reproduce fig2a
+    Example: setminus reproduce prop1 prop2 --seeds 5 --jobs 4
+    Example: setminus reproduce laboratory --out runs
+    """
+    from setminus.cli.display import Display
+    from setminus.experiments.reproduce import find_names, plan_runs
+    from setminus.experiments.runs import FailedRunsError
+
+    wanted = find_names(names)
+    chosen = tuple(method.strip() for method in methods.split(",")) if methods else ()
+    check_folder(out, "--out")
+    for name in wanted:
+        # a mistake in the last one must not wait for the others
+        plan_runs(name, scale=scale, seeds=seeds, methods=chosen)
+    display = Display(quiet)
+    failures: list[str] = []
+    measured: list[dict[str, Any]] = []
+    for name in wanted:
+        options = {"scale": scale, "seeds": seeds, "methods": chosen, "jobs": jobs}
+        try:
+            records = _measure(name, out / name, display, options)
+        except FailedRunsError as error:
+            failures += error.failures
+            continue
+        measured += records
+        _show(name, records, out / name, display, page=page)
+    if page and len({record["name"] for record in measured}) > 1:
+        from setminus.report.page import write_page
+
+        with display.step("write the page of all"):
+            typer.echo(write_page(out / "index.html", measured).resolve())
+    if failures:
+        raise FailedRunsError(failures)
+
+
+def _measure(name: str, folder: Path, display: Display, options: dict[str, Any]) -> list[dict[str, Any]]:
+    from setminus.experiments.reproduce import reproduce as measure
+
+    log = folder / "failed.log"
+    log.unlink(missing_ok=True)
+    with display.runs(name) as shown:
+
+        def failed(why: str, trace: str) -> None:
+            shown.failed(why)
+            folder.mkdir(parents=True, exist_ok=True)
+            with log.open("a", encoding="utf-8") as file:
+                file.write(f"{why}\n{trace}\n")
+
+        return measure(
+            name, folder / "records.jsonl", step=shown.step, progress=shown.progress, failed=failed, **options
+        )
+
+
+def _show(name: str, records: list[dict[str, Any]], folder: Path, display: Display, *, page: bool) -> None:
+    """The numbers in the terminal, the charts as a picture, and the page; then where all of it is."""
+    from setminus.report.laboratory.section import charts_of, columns_of, summary_of, title_of
+
+    display.summary(title_of(name), summary_of(records))
+    display.say("")
+    paths = [folder / "records.jsonl"]
+    if page:
+        from setminus.report.charts.matplotlib_charts import draw
+        from setminus.report.page import write_page
+
+        charts = charts_of(records)
+        if charts:
+            paths.append(folder / f"{name}.png")
+            draw(charts, paths[-1], columns=columns_of(records))
+        paths.append(write_page(folder / "index.html", records))
+    for path in paths:
+        typer.echo(path.resolve())

@@ -1,0 +1,152 @@
+"""The paper's figures, tables and claims by name: each a module that is loaded when it is asked for."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from setminus.experiments.records import Record
+from setminus.experiments.runs import Progress, Run, execute
+
+if TYPE_CHECKING:
+    from setminus.experiments.fairness_record import Step
+
+__all__ = ["EXPERIMENTS", "GROUPS", "Scale", "find_names", "plan_runs", "reproduce"]
+
+Scale = Literal["quick", "paper"]
+
+LABORATORY = (
+    "fig1",
+    "fig2a",
+    "fig2b",
+    "fig2c",
+    "prop1",
+    "prop2",
+    "prop3",
+    "prop4",
+    "prop5",
+    "prop6",
+    "prop7",
+    "theorem1",
+    "pitfalls",
+)
+EXPERIMENTS: dict[str, str] = {name: f"setminus.experiments.laboratory.{name}" for name in LABORATORY}
+"""What can be reproduced, and the module that does it.
+
+A module has `CLAIM`, `DEFAULT_SEEDS`, ``plan(scale, seeds)``, and where it compares methods that can be chosen,
+`METHODS`; its plan then takes ``methods``, too. Where another section of the page than the laboratory's shows its
+records, it has a `JOB`.
+"""
+GROUPS: dict[str, tuple[str, ...]] = {"laboratory": LABORATORY}
+"""Several at once."""
+
+
+def find_names(wanted: Iterable[str]) -> list[str]:
+    """The experiments behind some names, each once; a group stands for all of its own.
+
+    Examples
+    --------
+    >>> find_names(["prop4", "laboratory"])[:3]
+    ['prop4', 'fig1', 'fig2a']
+    >>> find_names(["pro4"])
+    Traceback (most recent call last):
+    ValueError: there is no experiment 'pro4': did you mean 'prop4'?
+    """
+    found: list[str] = []
+    for name in wanted:
+        if name not in EXPERIMENTS and name not in GROUPS:
+            raise ValueError(f"there is no experiment {name!r}: {_advice(name, [*EXPERIMENTS, *GROUPS])}")
+        found += GROUPS.get(name, (name,))
+    return list(dict.fromkeys(found))
+
+
+def plan_runs(name: str, *, scale: Scale, seeds: int | None = None, methods: Sequence[str] = ()) -> list[Run]:
+    """The runs of an experiment.
+
+    Parameters
+    ----------
+    name : str
+    scale : "quick" or "paper"
+        Minutes on two cores, or the paper's sizes.
+    seeds : int, optional
+        How many, from 0 on; by default what the experiment takes for enough.
+    methods : sequence of str
+        Only these, where the experiment compares methods.
+
+    Returns
+    -------
+    list of Run
+    """
+    module = _module(name)
+    count = module.DEFAULT_SEEDS if seeds is None else seeds
+    if count < 1:
+        raise ValueError(f"seeds is {count}, but a run needs one: give 1 or more.")
+    known: tuple[str, ...] = getattr(module, "METHODS", ())
+    for method in methods:
+        if not known:
+            raise ValueError(f"{name} does not compare methods: leave out {', '.join(methods)}.")
+        if method not in known:
+            raise ValueError(f"{name} has no method {method!r}: {_advice(method, known)}")
+    chosen = {"methods": tuple(methods) or known} if known else {}
+    runs: list[Run] = module.plan(scale, tuple(range(count)), **chosen)
+    return runs
+
+
+def reproduce(
+    name: str,
+    records: Path,
+    *,
+    scale: Scale = "quick",
+    seeds: int | None = None,
+    methods: Sequence[str] = (),
+    jobs: int = 1,
+    step: Step = nullcontext,
+    progress: Progress = lambda done, total: None,
+    failed: Callable[[str, str], object] = lambda why, trace: None,
+) -> list[Record]:
+    """Measure what a figure, a table or a claim needs, as far as its file of records lacks it.
+
+    Parameters
+    ----------
+    name : str
+    records : Path
+    scale, seeds, methods
+        See `plan_runs`.
+    jobs, step, progress, failed
+        See `execute`.
+
+    Returns
+    -------
+    list of dict
+        The records, as the file holds them.
+    """
+    module = _module(name)
+    runs = plan_runs(name, scale=scale, seeds=seeds, methods=methods)
+    options = [f"--scale {scale}", *([f"--seeds {seeds}"] if seeds else [])]
+    options += [f"--methods {','.join(methods)}"] if methods else []
+    return execute(
+        runs,
+        records,
+        jobs=jobs,
+        command=" ".join(["setminus reproduce", name, *options]),
+        job=getattr(module, "JOB", "laboratory"),
+        claim=module.CLAIM,
+        step=step,
+        progress=progress,
+        failed=failed,
+    )
+
+
+def _module(name: str) -> Any:
+    (known,) = find_names([name])
+    return import_module(EXPERIMENTS[known])
+
+
+def _advice(name: str, known: Sequence[str]) -> str:
+    wanted = name.lower()
+    near = [one for one in known if one.startswith(wanted)] or difflib.get_close_matches(wanted, known, n=1)
+    return f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(known)}."

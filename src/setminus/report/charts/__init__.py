@@ -1,0 +1,1 @@
+"""Charts described once, drawn by plotly on the page and by matplotlib in a file."""

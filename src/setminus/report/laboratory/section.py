@@ -1,0 +1,137 @@
+"""The section on an experiment: its records to the claim, the figures and the numbers that its template shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+import setminus.report.laboratory
+from setminus.report.charts.chart import Chart
+from setminus.report.charts.numbers import chart_in_words, chart_table
+from setminus.report.charts.plotly_charts import plotly_figure
+from setminus.report.charts.signs import places
+
+__all__ = ["charts_of", "columns_of", "laboratory_section", "made_by", "same_experiment", "summary_of", "title_of"]
+
+Records = Sequence[dict[str, Any]]
+
+HEADINGS = {
+    "figures": ("Figures", "What was measured"),
+    "numbers": ("Numbers", "Beside what was expected"),
+    "repeat": ("Repeat", "Run it again"),
+}
+KINDS = {"fig": "Figure", "prop": "Proposition", "theorem": "Theorem", "table": "Table"}
+
+
+def title_of(name: str) -> str:
+    """An experiment's name in words.
+
+    Examples
+    --------
+    >>> title_of("fig2a"), title_of("prop4"), title_of("warnings")
+    ('Figure 2a', 'Proposition 4', 'Warnings')
+    """
+    kind = re.fullmatch(r"([a-z]+?)(\d+[a-z]?)", name)
+    if kind and kind[1] in KINDS:
+        return f"{KINDS[kind[1]]} {kind[2]}"
+    return name.replace("_", " ").capitalize()
+
+
+def charts_of(records: Records) -> list[Chart]:
+    """The charts of one experiment's records, by the module that has its name."""
+    charts: list[Chart] = _module(records[0]["name"]).charts(list(records))
+    return charts
+
+
+def columns_of(records: Records) -> int:
+    """How many of the charts stand side by side in a picture: what their module says, or three."""
+    return int(getattr(_module(records[0]["name"]), "COLUMNS", 3))
+
+
+def summary_of(records: Records) -> list[tuple[str, str, str]]:
+    """Rows of what was measured: what, what was expected, what came out."""
+    rows: list[tuple[str, str, str]] = _module(records[0]["name"]).summary(list(records))
+    return rows
+
+
+def same_experiment(record: dict[str, Any]) -> tuple[str, str]:
+    """What the records that go into one section share: the experiment, and its scale."""
+    return str(record["name"]), str(record["config"].get("scale", ""))
+
+
+def laboratory_section(records: Records) -> dict[str, Any]:
+    """What the template ``laboratory.html.j2`` shows of an experiment.
+
+    Parameters
+    ----------
+    records : sequence of dict
+        All of one experiment at one scale, their job "laboratory".
+
+    Returns
+    -------
+    dict
+        Names of the template; `figures` maps the id of a figure to its plotly dictionary.
+    """
+    name, scale = same_experiment(records[0])
+    charts = charts_of(records)
+    seeds = _seeds(records)
+    duration = _duration(sum(record["seconds"] for record in records))
+    plots = []
+    for number, chart in enumerate(charts):
+        heads, rows = chart_table(chart)
+        plots.append(
+            {"id": f"chart-{number}", "chart": chart, "about": chart_in_words(chart), "heads": heads, "rows": rows}
+        )
+    figures = {
+        plot["id"]: plotly_figure(chart, signs)
+        for plot, chart, signs in zip(plots, charts, places(charts), strict=True)
+    }
+    return {
+        "template": "laboratory.html.j2",
+        "brief": True,
+        "headings": {key: names for key, names in HEADINGS.items() if key != "figures" or charts},
+        "task": {"data": f"{name}, {scale} scale" if scale else name},
+        "rows": f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''}, {duration}",
+        "duration": duration,
+        "title": title_of(name),
+        "lead": records[-1].get("claim", ""),
+        "plots": plots,
+        "summary": summary_of(records),
+        "command": records[-1]["command"],
+        "figures": figures,
+    }
+
+
+def made_by(records: Records) -> dict[str, Any]:
+    """How an experiment's records came about, as one record says it of itself."""
+    last = records[-1]
+    steps: dict[str, float] = {}
+    for record in records:
+        config = {key: value for key, value in record["config"].items() if key != "scale"}
+        step = ", ".join(f"{key} {value}" for key, value in config.items()) or record["name"]
+        steps[step] = steps.get(step, 0.0) + record["seconds"]
+    return {
+        **{key: last[key] for key in ("name", "job", "command", "versions")},
+        "seed": ", ".join(map(str, _seeds(records))),
+        "steps": steps,
+        "seconds": sum(steps.values()),
+    }
+
+
+def _module(name: str) -> Any:
+    """The module that draws an experiment; the name comes from a record, so that only known ones are loaded."""
+    known = {module.name for module in iter_modules(setminus.report.laboratory.__path__)} - {"section"}
+    if name not in known:
+        raise ValueError(f"no charts are known for {name!r}: the page shows {', '.join(sorted(known)) or 'none yet'}.")
+    return import_module(f"{setminus.report.laboratory.__name__}.{name}")
+
+
+def _seeds(records: Records) -> list[int]:
+    return sorted({record["seed"] for record in records})
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
