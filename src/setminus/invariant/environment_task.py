@@ -1,0 +1,133 @@
+"""What the methods share: environments dealt in batches, one network, stochastic gradient descent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+
+from setminus.nn.batches import Batches
+from setminus.nn.task import Loop, Task
+
+__all__ = ["Environment", "EnvironmentConfig", "EnvironmentTask", "check_environments"]
+
+Environment = tuple[torch.Tensor, torch.Tensor]
+"""Inputs of shape (n, ...) and labels of shape (n,), int64."""
+
+
+@dataclass(frozen=True)
+class EnvironmentConfig:
+    """What every method has to know; the defaults are the paper's for digits.
+
+    Parameters
+    ----------
+    steps : int
+    batch_size : int
+        Rows of each environment in a step.
+    rate, momentum, weight_decay : float
+        Of stochastic gradient descent.
+    decay_at : int
+        From this step on all rates are a tenth.
+    seed : int
+        Of the batches and of all draws of environments.
+    """
+
+    steps: int = 2_000
+    batch_size: int = 128
+    rate: float = 0.1
+    momentum: float = 0.9
+    weight_decay: float = 1e-4
+    decay_at: int = 1_000
+    seed: int = 0
+
+
+class EnvironmentTask(Task):
+    """A network that is trained on several environments; what a step does with them is the method.
+
+    Parameters
+    ----------
+    environments : sequence of (Tensor, Tensor)
+        Inputs and labels of each.
+    network : Module
+        From inputs to logits. It is trained in place.
+    config : EnvironmentConfig
+
+    Attributes
+    ----------
+    network : Module
+    batches : list of Batches
+        One for each environment, each with a seed of its own.
+    """
+
+    fewest = 2
+    """Environments that the method needs: something to differ from."""
+
+    def __init__(self, environments: Sequence[Environment], network: torch.nn.Module, config: EnvironmentConfig):
+        check_environments(environments, self.fewest)
+        self.network = network
+        self.config = config
+        self.modules = {"network": network}
+        self.optimizers = {"network": self.optimizer()}
+        self.batches = [
+            Batches(*environment, size=config.batch_size, seed=config.seed * len(environments) + place)
+            for place, environment in enumerate(environments)
+        ]
+
+    def optimizer(self) -> torch.optim.Optimizer:
+        """The optimizer of the network's weights."""
+        c = self.config
+        return torch.optim.SGD(self.network.parameters(), lr=c.rate, momentum=c.momentum, weight_decay=c.weight_decay)
+
+    def rate(self, step: int) -> float:
+        """A tenth from `decay_at` on."""
+        return 1.0 if step < self.config.decay_at else 0.1
+
+    def drawn(self, loop: Loop) -> list[Environment]:
+        """Give the batch of each environment in a step."""
+        return [(x, y) for x, y in (loop.batch(batches) for batches in self.batches)]
+
+    def order(self, loop: Loop) -> list[int]:
+        """The environments in an order that is drawn anew in each step, from the seed and its number alone."""
+        return [int(k) for k in np.random.default_rng([self.config.seed, loop.index]).permutation(len(self.batches))]
+
+
+def pooled(environments: Sequence[Environment]) -> Environment:
+    """The rows of all environments in one batch."""
+    xs, ys = zip(*environments, strict=True)
+    return torch.cat(xs), torch.cat(ys)
+
+
+def risk(network: torch.nn.Module, environment: Environment) -> torch.Tensor:
+    """Mean cross-entropy of a network on an environment."""
+    x, y = environment
+    return cross_entropy(network(x), y)
+
+
+def check_environments(environments: Sequence[Environment], fewest: int) -> None:
+    """Refuse too few environments, and rows that have no label or no number.
+
+    Examples
+    --------
+    >>> x, y = torch.zeros(4, 2), torch.zeros(4, dtype=torch.int64)
+    >>> check_environments([(x, y)], fewest=2)
+    Traceback (most recent call last):
+        ...
+    ValueError: 1 environment came: this method compares environments and needs 2 or more; use "erm" for one.
+    """
+    if len(environments) < fewest:
+        raise ValueError(
+            f"{len(environments)} environment came: this method compares environments and needs {fewest} or more; "
+            'use "erm" for one.'
+        )
+    for place, (x, y) in enumerate(environments):
+        if y.ndim != 1 or y.dtype != torch.int64 or len(x) != len(y):
+            raise ValueError(
+                f"environment {place} has inputs of shape {tuple(x.shape)} and labels of {y.dtype} and shape "
+                f"{tuple(y.shape)}: expected one int64 label for each input."
+            )
+    shapes = {tuple(x.shape[1:]) for x, _ in environments}
+    if len(shapes) > 1:
+        raise ValueError(f"inputs have the shapes {sorted(shapes)}: expected the same in all environments.")

@@ -1,0 +1,87 @@
+"""One call for every method: environments and a network in, a principal classifier out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import torch
+from torch.optim.swa_utils import update_bn
+
+from setminus.invariant.environment_task import Environment, EnvironmentConfig, EnvironmentTask
+from setminus.invariant.erm import Erm
+from setminus.invariant.fish import Fish, FishConfig
+from setminus.invariant.mldg import Mldg, MldgConfig
+from setminus.invariant.trm import Trm, TrmConfig
+from setminus.nn.batches import Batches
+from setminus.nn.task import TrainingConfig
+from setminus.nn.training import train
+
+__all__ = ["METHODS", "Method", "fit_invariant"]
+
+Method = Literal["erm", "mldg", "trm", "fish"]
+
+METHODS: dict[str, tuple[type[EnvironmentTask], type[EnvironmentConfig]]] = {
+    "erm": (Erm, EnvironmentConfig),
+    "mldg": (Mldg, MldgConfig),
+    "trm": (Trm, TrmConfig),
+    "fish": (Fish, FishConfig),
+}
+"""The task of each method, and its config."""
+
+
+def fit_invariant(
+    method: Method,
+    environments: Sequence[Environment],
+    network: torch.nn.Module,
+    config: EnvironmentConfig | None = None,
+) -> torch.nn.Module:
+    """Train a network to predict from what is stable across environments.
+
+    Where there is batch normalisation, the statistics of the result are those of all environments together under
+    the final weights: during training they are of one environment or another, at weights that are not kept.
+
+    Parameters
+    ----------
+    method : {"erm", "mldg", "trm", "fish"}
+    environments : sequence of (Tensor, Tensor)
+        Inputs and int64 labels of each.
+    network : Module
+        From inputs to logits; for "trm" with the parts `encoder` (or `features`) and `head`. It is trained in place.
+    config : EnvironmentConfig, optional
+        Of the method's own kind, by default with the paper's values.
+
+    Returns
+    -------
+    Module
+        The network, in evaluation mode.
+
+    Examples
+    --------
+    >>> from setminus.nn.networks.initialization import seeded
+    >>> x = torch.tensor([[-1.0], [1.0]]).repeat(20, 1)
+    >>> y = torch.tensor([0, 1]).repeat(20)
+    >>> network = seeded(0, lambda: torch.nn.Linear(1, 2))
+    >>> fitted = fit_invariant("fish", [(x, y), (x, y)], network, FishConfig(steps=50, batch_size=8))
+    >>> fitted(torch.tensor([[-1.0], [1.0]])).argmax(dim=1).tolist()
+    [0, 1]
+    """
+    if method not in METHODS:
+        raise ValueError(f"no method is called {method!r}; the known ones are {sorted(METHODS)}.")
+    task_type, config_type = METHODS[method]
+    if config is None:
+        config = config_type()
+    if type(config) is not config_type:
+        raise ValueError(f"{method!r} came with a {type(config).__name__}: give a {config_type.__name__}.")
+    network.train()
+    task = task_type(environments, network, config)
+    train(task, TrainingConfig(steps=config.steps, seed=config.seed))
+    update_bn(_pooled_batches(environments, config), network)
+    return network.eval()
+
+
+def _pooled_batches(environments: Sequence[Environment], config: EnvironmentConfig) -> Iterator[torch.Tensor]:
+    """The inputs of all environments once, mixed."""
+    batches = Batches(torch.cat([x for x, _ in environments]), size=1024, seed=config.seed)
+    for step in range(len(batches)):
+        yield batches.at(step)[0]

@@ -1,0 +1,74 @@
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch.nn.functional import cross_entropy  # noqa: E402
+
+from setminus.invariant.environment_task import EnvironmentConfig, risk  # noqa: E402
+from setminus.invariant.fitting import fit_invariant  # noqa: E402
+from setminus.invariant.trm import Trm, TrmConfig, encoder_of, fit_head, transfer_surrogate  # noqa: E402
+from setminus.nn.task import TrainingConfig  # noqa: E402
+from setminus.nn.training import train  # noqa: E402
+
+
+def best_head(own):
+    """A head without redundant directions would be unique; a little start at zero picks the smallest."""
+    head = torch.nn.Linear(2, 2, bias=False).double()
+    torch.nn.init.zeros_(head.weight)
+    fit_head(head, own, steps=1500, rate=0.5)
+    return head
+
+
+def test_the_surrogate_has_the_gradient_of_the_transfer_risk(environment):
+    """Against finite differences in which the head is fitted anew for each change of the features."""
+    (x, y), (other, labels) = (
+        (x.double(), y) for x, y in (environment(1.0, 1.0, 0, 60), environment(-0.5, 1.0, 1, 60))
+    )
+    encoder = torch.tensor([[1.0, 0.2], [-0.3, 0.8]], dtype=torch.float64)
+
+    def transfer_risk(matrix):
+        return float(risk(best_head((x @ matrix, y)), (other @ matrix, labels)).detach())
+
+    def gradient(matching):
+        matrix = encoder.clone().requires_grad_()
+        head = best_head((x @ encoder, y))
+        transfer, own = cross_entropy(head(other @ matrix), labels), cross_entropy(head(x @ matrix), y)
+        transfer_surrogate(head, transfer, own, (x @ encoder, y), matching, 1500, 0.5).backward()
+        return matrix.grad
+
+    step = 1e-5
+    numeric = torch.zeros(2, 2, dtype=torch.float64)
+    for place in range(4):
+        change = torch.zeros(4, dtype=torch.float64)
+        change[place] = step
+        up, down = transfer_risk(encoder + change.view(2, 2)), transfer_risk(encoder - change.view(2, 2))
+        numeric.view(-1)[place] = (up - down) / (2 * step)
+    # an invertible encoder loses nothing that a head cannot put back: the true gradient is nought, the direct part not
+    torch.testing.assert_close(gradient(1.0), numeric, atol=1e-5, rtol=0)
+    assert float(gradient(0.0).norm()) > 0.05 > 1e-4 > float(numeric.norm())
+
+
+def test_with_identical_environments_it_is_erm(parts, environment):
+    same = environment(0.5, 1.0, 0, 300)
+    shared = {"steps": 150, "batch_size": 300, "momentum": 0.0, "weight_decay": 0.0, "rate": 0.5}
+    erm = fit_invariant("erm", [same, same], parts(), EnvironmentConfig(**shared))
+    config = TrmConfig(**shared, inner_steps=5, inner_rate=0.5)
+    trm = fit_invariant("trm", [same, same], parts(), config)
+    other = fit_invariant("trm", [same, environment(-0.5, 1.0, 0, 300)], parts(), config)
+    torch.testing.assert_close(trm.weights, erm.weights, atol=0.02, rtol=0)
+    assert float((other.weights - erm.weights).abs().max()) > 0.1
+
+
+def test_the_worst_environment_gains_weight(parts, environment):
+    environments = [environment(*kind, seed, 200) for seed, kind in enumerate([(1.0, 0.5), (1.0, 0.5), (-1.0, 0.5)])]
+    task = Trm(environments, parts(), TrmConfig(batch_size=200, inner_steps=5, ascent=1.0))
+    train(task, TrainingConfig(steps=10))
+    weights = task.transfer.weights
+    torch.testing.assert_close(weights.sum(dim=1), torch.ones(3))
+    assert torch.equal(weights.diagonal(), torch.zeros(3))
+    assert weights[0, 2] > 0.9 > 0.1 > weights[0, 1]
+
+
+def test_a_network_in_one_piece_is_refused():
+    with pytest.raises(ValueError, match="Linear without `head` and `encoder` or `features`"):
+        encoder_of(torch.nn.Linear(2, 2))
