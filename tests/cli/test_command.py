@@ -9,6 +9,7 @@ import pytest
 
 import setminus
 from setminus.datasets.sources import DataUnavailableError, fetch
+from setminus.experiments.demo import THEORY
 from setminus.experiments.records import read_records
 
 COMMAND = [sys.executable, "-c", "from setminus.cli import main; main()"]
@@ -108,7 +109,11 @@ def test_the_demo_keeps_accuracy_narrows_the_gap_and_ends_with_its_page(tmp_path
     assert done.stdout.splitlines()[-1] == str(out / "index.html")
     assert (out / "index.html").stat().st_size > 1_000_000
     assert picture.stat().st_size < 150_000
-    assert {path.name for path in tmp_path.rglob("*")} == {"report", "index.html", "records.jsonl", "adult.png"}
+    files = {"records.jsonl", *(f"{name}/records.jsonl" for name in THEORY), "index.html"}
+    assert {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()} == files
+    page = (out / "index.html").read_text()
+    assert all(f"setminus reproduce {name}" in page for name in THEORY)
+    assert "degrees between principal and orthogonal" in done.stdout
 
     (record,) = read_records(out / "records.jsonl")
     before, formula, tuned = (model["audit"] for model in record["metrics"]["models"])

@@ -11,7 +11,8 @@ import typer
 
 import setminus
 from setminus.cli.data import data_app
-from setminus.cli.errors import check_file, check_folder
+from setminus.cli.demo import demo
+from setminus.cli.errors import check_file
 from setminus.cli.options import (
     Agg,
     Constraint,
@@ -40,6 +41,7 @@ app = typer.Typer(
     epilog="Start with:  setminus demo,  or:  setminus fit people.csv --label income --ignore sex --out model.skops",
 )
 app.add_typer(data_app, name="data")
+app.command()(demo)
 app.command(no_args_is_help=True)(reproduce)
 
 
@@ -268,37 +270,6 @@ def report(
     if out is not None:
         check_file(out, "--out")
     typer.echo(page_of(runs, out).resolve())
-
-
-@app.command()
-def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the page and its record.")] = Path("report"),
-    seed: Seed = 0,
-    picture: Annotated[Path | None, typer.Option(help="Draw the result as a PNG file, too.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the path of the page only.")] = False,
-) -> None:
-    """Take the tour: make a model on real census data ignore sex, audit it, write a page about it."""
-    check_folder(out, "--out")
-    if picture is not None:
-        check_folder(picture.parent, "--picture")
-    from setminus.cli.display import Display
-    from setminus.experiments.demo import DemoConfig, run_demo
-    from setminus.experiments.records import append_record, read_records
-    from setminus.report.page import write_page
-
-    display = Display(quiet)
-    append_record(out / "records.jsonl", run_demo(DemoConfig(seed=seed), display.step))
-    # the page sees nothing but what the file holds
-    record = read_records(out / "records.jsonl")[-1]
-    with display.step("write the page"):
-        page = write_page(out / "index.html", [record])
-    if picture is not None:
-        from setminus.report.picture import draw_picture
-
-        with display.step("draw the picture"):
-            draw_picture(record, picture)
-    display.models(record)
-    typer.echo(page.resolve())
 
 
 def _command() -> str:

@@ -21,7 +21,10 @@ from setminus.estimators.tuned import TunedOrthogonalClassifier
 from setminus.experiments.fairness_record import Step, Stopwatch, betrayed, frontier_points
 from setminus.experiments.records import Record, versions
 
-__all__ = ["DemoConfig", "run_demo"]
+__all__ = ["THEORY", "DemoConfig", "run_demo"]
+
+THEORY = {"fig1": 1, "prop4": 5, "theorem1": 1}
+"""The claims that the tour checks, and on how many seeds: seconds each."""
 
 USAGE = """\
 from setminus import ProxyPrincipal, TunedOrthogonalClassifier

@@ -14,6 +14,10 @@ Record = dict[str, Any]
 _PANELS = {"full": "full classifier", "principal": "principal classifier", "orthogonal": "full minus principal"}
 
 
+COLUMNS = 4
+"""The panels of one case in a row."""
+
+
 def charts(records: list[Record]) -> list[Chart]:
     """Data, full, principal and orthogonal for each kind of variances, from the first seed; then the angles."""
     panels = [
