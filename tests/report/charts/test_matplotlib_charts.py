@@ -5,7 +5,6 @@ import sys
 from itertools import pairwise
 
 import pytest
-from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from setminus.report.charts import matplotlib_charts
@@ -20,7 +19,7 @@ def axes(monkeypatch):
 
     def drawn(chart):
         kept = []
-        monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: kept.extend(figure.axes))
+        monkeypatch.setattr(matplotlib_charts, "_save", lambda figure, path: kept.extend(figure.axes))
         draw([chart], "unused.png")
         return kept
 
