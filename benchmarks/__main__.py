@@ -47,6 +47,7 @@ def main() -> None:
         from benchmarks import tables
 
         tables.run(args.results / "peers" / "records.jsonl", args.docs, Path("README.md"))
+        tables.run_paper(args.results, args.docs, Path("README.md"))
 
 
 if __name__ == "__main__":

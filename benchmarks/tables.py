@@ -1,4 +1,7 @@
-"""The comparison as a page, from its records alone: a table, a picture, and a sentence for each peer."""
+"""The comparison as a page, from its records alone: a table, a picture, and a sentence for each peer.
+
+The paper's tables are written beside it, see `paper_tables`.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import paper_tables
 from benchmarks.picture import draw
 from benchmarks.points import OURS, Point, lead, points_of
 from setminus.experiments.records import read_records
@@ -91,11 +95,25 @@ def run(records: Path, docs: Path, readme: Path | None = None) -> None:
     print(f"wrote {page} and {docs / 'peers.png'}")
 
 
-def with_numbers(text: str, numbers: str) -> str:
+def run_paper(results: Path, docs: Path, readme: Path | None = None) -> None:
+    """Write tables.md, and a README's rows of it between their marks, as far as there are records."""
+    found = paper_tables.read_tables(results)
+    if not found:
+        print(f"no records of the paper's tables in {results}: setminus reproduce fairness makes them")
+        return
+    if readme is not None:
+        text = readme.read_text(encoding="utf-8")
+        readme.write_text(with_numbers(text, paper_tables.brief(found), paper_tables.MARKS), encoding="utf-8")
+    docs.mkdir(parents=True, exist_ok=True)
+    (docs / "tables.md").write_text(paper_tables.write(found), encoding="utf-8")
+    print(f"wrote {docs / 'tables.md'}")
+
+
+def with_numbers(text: str, numbers: str, marks: tuple[str, str] = MARKS) -> str:
     """A text with other numbers between its marks."""
-    before, rest = text.split(MARKS[0])
-    _, after = rest.split(MARKS[1])
-    return f"{before}{MARKS[0]}{numbers}{MARKS[1]}{after}"
+    before, rest = text.split(marks[0])
+    _, after = rest.split(marks[1])
+    return f"{before}{marks[0]}{numbers}{marks[1]}{after}"
 
 
 def brief(records: list[dict[str, Any]], points: dict[str, list[Point]]) -> str:

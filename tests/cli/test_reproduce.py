@@ -8,6 +8,8 @@ import sys
 import pytest
 
 from setminus.experiments.records import read_records
+from setminus.experiments.reproduce import EXPERIMENTS
+from tests.made_tables import made_records
 
 
 def files(folder):
@@ -96,9 +98,32 @@ def test_a_run_that_fails_is_told_with_its_config_and_where_to_look(command, toy
     assert files(tmp_path) == ["toy/records.jsonl"]
 
 
+def test_a_table_of_the_paper_is_shown_beside_it(command, toy, tmp_path, monkeypatch):
+    made = made_records(methods=("vanilla", "laftr_0.1", "laftr_0.5", "tuned_proxy"), seeds=2)
+    monkeypatch.setitem(EXPERIMENTS, "table4", "toy_experiment")
+    monkeypatch.setattr("setminus.experiments.reproduce.execute", lambda *_, **__: made)
+    (tmp_path / "table4").mkdir()
+    monkeypatch.setattr("setminus.cli.display.Console.width", 160)
+    done = command("reproduce", "table4", "--out", tmp_path)
+    assert done.code == 0, done.err
+    assert "Table 4" in done.out
+    vanilla = next(line for line in done.out.splitlines() if line.startswith("  Vanilla"))
+    assert "84.5, 0.19, 0.20" in vanilla
+    assert "±" in vanilla
+    assert files(tmp_path) == ["table4/index.html", "table4/table4.png"]
+
+
 def test_help_teaches(command):
     text = " ".join(command("reproduce", "--help").out.split())
-    for word in ("fig2a", "laboratory", "--scale", "quick|paper", "Example: setminus reproduce fig2a", "after a stop"):
+    for word in (
+        "fig2a",
+        "table4",
+        "laboratory",
+        "--scale",
+        "quick|paper",
+        "Example: setminus reproduce fig2a",
+        "after a stop",
+    ):
         assert word in text
 
 

@@ -20,7 +20,8 @@ def reproduce(
         list[str],
         typer.Argument(
             metavar="NAME",
-            help="fig1, fig2a, fig2b, fig2c, prop1 to prop7, theorem1, pitfalls; laboratory is all of these.",
+            help="fig1, fig2a, fig2b, fig2c, prop1 to prop7, theorem1, pitfalls; laboratory is all of these. "
+            "table4, table5; fairness is both. principals.",
             show_default=False,
         ),
     ],
@@ -48,6 +49,7 @@ def reproduce(
     Example: setminus reproduce fig2a
     Example: setminus reproduce prop1 prop2 --seeds 5 --jobs 4
     Example: setminus reproduce laboratory --out runs
+    Example: setminus reproduce table4 --methods vanilla,laftr_0.5,tuned_proxy --seeds 3
     """
     from setminus.cli.display import Display
     from setminus.experiments.reproduce import find_names, plan_runs

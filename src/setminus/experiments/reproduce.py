@@ -34,14 +34,21 @@ LABORATORY = (
     "theorem1",
     "pitfalls",
 )
-EXPERIMENTS: dict[str, str] = {name: f"setminus.experiments.laboratory.{name}" for name in LABORATORY}
+FAIRNESS = ("table4", "table5")
+EXPERIMENTS: dict[str, str] = {
+    **{name: f"setminus.experiments.laboratory.{name}" for name in LABORATORY},
+    **{name: f"setminus.experiments.{name}" for name in FAIRNESS},
+    "principals": "setminus.experiments.invariant_digits",
+}
 """What can be reproduced, and the module that does it.
 
 A module has `CLAIM`, `DEFAULT_SEEDS`, ``plan(scale, seeds)``, and where it compares methods that can be chosen,
 `METHODS`; its plan then takes ``methods``, too. Where another section of the page than the laboratory's shows its
 records, it has a `JOB`.
 """
-GROUPS: dict[str, tuple[str, ...]] = {"laboratory": LABORATORY}
+TRAINING = ("torch", "lightning_fabric", "safetensors", "torchmetrics", "PIL")
+"""What the extra nn brings."""
+GROUPS: dict[str, tuple[str, ...]] = {"laboratory": LABORATORY, "fairness": FAIRNESS}
 """Several at once."""
 
 
@@ -85,7 +92,9 @@ def plan_runs(name: str, *, scale: Scale, seeds: int | None = None, methods: Seq
     count = module.DEFAULT_SEEDS if seeds is None else seeds
     if count < 1:
         raise ValueError(f"seeds is {count}, but a run needs one: give 1 or more.")
-    known: tuple[str, ...] = getattr(module, "METHODS", ())
+    # one that a module only imports for itself is not its own
+    public = getattr(module, "__all__", dir(module))
+    known: tuple[str, ...] = module.METHODS if "METHODS" in public else ()
     for method in methods:
         if not known:
             raise ValueError(f"{name} does not compare methods: leave out {', '.join(methods)}.")
@@ -143,7 +152,12 @@ def reproduce(
 
 def _module(name: str) -> Any:
     (known,) = find_names([name])
-    return import_module(EXPERIMENTS[known])
+    try:
+        return import_module(EXPERIMENTS[known])
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] in TRAINING:
+            raise ImportError(f'{name} trains networks and needs {error.name}: pip install "setminus[nn]"') from error
+        raise
 
 
 def _advice(name: str, known: Sequence[str]) -> str:

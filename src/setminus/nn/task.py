@@ -123,8 +123,7 @@ class Loop:
 
     def update(self, optimizer: str, loss: torch.Tensor) -> None:
         """Go down a loss: gradients anew, their mean over processes, at most `clip` long, one step."""
-        # a copy: the mean is taken in place, and the backward pass may need the loss of this process
-        mean = self.fabric.all_reduce(loss.detach().clone(), reduce_op="mean")
+        mean = self._mean(loss.detach())
         if not torch.isfinite(mean):
             raise NotFiniteError(
                 f"the loss of {optimizer!r} is {float(mean)} at step {self.index}. {self.kept} "
@@ -156,6 +155,13 @@ class Loop:
     def logged(self) -> dict[str, float]:
         """What was logged in this step, as plain numbers."""
         return {name: float(value) for name, value in self._logged.items()}
+
+    def _mean(self, value: torch.Tensor) -> torch.Tensor:
+        """Over the processes."""
+        if self.fabric.world_size == 1:
+            return value
+        # a copy: the mean is taken in place, and the backward pass may need the loss of this process
+        return self.fabric.all_reduce(value.clone(), reduce_op="mean")
 
     def _average_gradients(self, weights: Sequence[torch.Tensor]) -> None:
         # by hand and not by DistributedDataParallel, which knows neither two forward passes before a backward pass

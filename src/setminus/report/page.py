@@ -11,6 +11,7 @@ from typing import Any
 from setminus.files import written_whole
 from setminus.report.audit import audit_section
 from setminus.report.fairness import fairness_section
+from setminus.report.fairness_tables import fairness_tables_section
 from setminus.report.laboratory.section import laboratory_section, made_by, same_experiment
 
 __all__ = ["EXPERIMENTS", "build_page", "write_page"]
@@ -20,6 +21,7 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "fairness": fairness_section,
 }
 EXPERIMENTS: dict[str, Callable[[list[dict[str, Any]]], dict[str, Any]]] = {
+    "fairness_tables": fairness_tables_section,
     "laboratory": laboratory_section,
 }
 """Jobs whose records make one section for each experiment, not for each record."""

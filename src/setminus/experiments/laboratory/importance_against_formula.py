@@ -33,7 +33,7 @@ from setminus.nn.batches import Batches
 from setminus.nn.networks.classifiers import DigitClassifier
 from setminus.nn.networks.initialization import seeded
 from setminus.nn.networks.mlp import mlp
-from setminus.nn.stacked import Stacked
+from setminus.nn.stacked_layers import StackedLayers
 from setminus.nn.task import Loop, Task, TrainingConfig
 from setminus.nn.training import train
 
@@ -115,11 +115,11 @@ class SideBySide(Task):
 
 
 class _OneNetworkEach(torch.nn.Module):  # type: ignore[misc]
-    """`Stacked` on rows of shape (n, seeds, d), so that a batch is a choice along the first axis."""
+    """`StackedLayers` on rows of shape (n, seeds, d), so that a batch is a choice along the first axis."""
 
     def __init__(self, networks: list[torch.nn.Module]):
         super().__init__()
-        self.stacked = Stacked(networks)
+        self.stacked = StackedLayers(networks)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.stacked(x.transpose(0, 1)).transpose(0, 1)

@@ -31,8 +31,8 @@ def title_of(name: str) -> str:
 
     Examples
     --------
-    >>> title_of("fig2a"), title_of("prop4"), title_of("warnings")
-    ('Figure 2a', 'Proposition 4', 'Warnings')
+    >>> title_of("fig2a"), title_of("prop4"), title_of("pitfalls")
+    ('Figure 2a', 'Proposition 4', 'Pitfalls')
     """
     kind = re.fullmatch(r"([a-z]+?)(\d+[a-z]?)", name)
     if kind and kind[1] in KINDS:

@@ -1,0 +1,66 @@
+"""Tables 4 and 5 in docs and README, from records alone."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import paper_tables, tables
+from setminus.experiments.records import append_record
+from tests.made_tables import ROWS, made_records
+
+ROOT = Path(__file__).parents[2]
+
+
+def written(folder, *names):
+    for name in names:
+        for record in made_records(name, seeds=3):
+            append_record(folder / name / "records.jsonl", record)
+    return folder
+
+
+def test_the_page_holds_every_row_under_both_rules_beside_the_papers():
+    page = paper_tables.write({"table4": made_records(), "table5": made_records("table5")})
+    for label, *_ in ROWS.values():
+        assert page.count(f"| {label} |") == 4
+    first = next(line for line in page.splitlines() if line.startswith("| Vanilla |"))
+    cells = [cell.strip() for cell in first.strip("|").split("|")]
+    assert cells[2::2][:3] == ["84.5", "0.19", "0.20"]
+    assert cells[1].startswith("84.2 ± 0.2 (83.")
+    assert len(cells) == paper_tables.COLUMNS.splitlines()[0].count("|") - 1
+    assert page.count("### Where we lose") == 2
+
+
+def test_absent_records_leave_everything_as_it_is(tmp_path, capsys):
+    readme = tmp_path / "README.md"
+    readme.write_text("before\n<!-- table 4 -->\n<!-- end of table 4 -->\nafter\n")
+    tables.run_paper(tmp_path / "results", tmp_path / "docs", readme)
+    assert "no records" in capsys.readouterr().out
+    assert readme.read_text() == "before\n<!-- table 4 -->\n<!-- end of table 4 -->\nafter\n"
+    assert not (tmp_path / "docs").exists()
+
+
+@pytest.mark.parametrize("names", [("table4",), ("table5",), ("table4", "table5")])
+def test_what_there_is_is_written(tmp_path, names):
+    results, readme = written(tmp_path / "results", *names), tmp_path / "README.md"
+    readme.write_text("before\n<!-- table 4 -->\nold\n<!-- end of table 4 -->\nafter\n")
+    tables.run_paper(results, tmp_path / "docs", readme)
+    page = (tmp_path / "docs" / "tables.md").read_text(encoding="utf-8")
+    assert [name for name, title in paper_tables.TITLES.items() if f"## {title}" in page] == list(names)
+    text = readme.read_text(encoding="utf-8")
+    assert "old" not in text
+    assert ("| Vanilla |" in text) == ("table4" in names)
+    again = readme.read_text(), page
+    tables.run_paper(results, tmp_path / "docs", readme)
+    assert again == (readme.read_text(), (tmp_path / "docs" / "tables.md").read_text())
+
+
+def test_the_committed_tables_are_what_the_records_say():
+    """Whoever changes a number by hand, or forgets to make the tables again, is told."""
+    found = paper_tables.read_tables(ROOT / "results")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert tables.with_numbers(readme, paper_tables.brief(found), paper_tables.MARKS) == readme
+    assert tables.with_numbers(readme, "other\n", paper_tables.MARKS) != readme
+    page = ROOT / "docs" / "tables.md"
+    assert page.exists() == bool(found), "python -m benchmarks tables makes it from the records"
+    if found:
+        assert page.read_text(encoding="utf-8") == paper_tables.write(found)

@@ -1,0 +1,51 @@
+import pytest
+
+from setminus.report.charts.chart import Bars, Rule
+from setminus.report.laboratory import principals
+
+NETWORK = {"oracle": 0.01, "pooled": 0.08, "mldg": 0.085, "trm": 0.077}
+LAST_LAYER = {"mldg": 0.025, "trm": 0.07, "trm_beyond": 0.02}
+
+
+def record(method, stage, difference, seed):
+    metrics = {
+        "difference_calibrated": difference + 0.001 * seed,
+        "difference_pooled_exact": 0.08,
+        "proba_by_colors": [0.05 - difference / 2, 0.05 + difference, 0.95 - difference, 0.95 + difference / 2],
+        "proba_by_colors_exact": [0.05, 0.05, 0.95, 0.95],
+    }
+    chosen = {"chosen": {"inner_rate": 10.0 + seed}} if stage == "last_layer" else {}
+    config = {"scale": "quick", "method": method, "stage": stage}
+    return {"name": "principals", "config": config, "seed": seed, "metrics": {**metrics, **chosen}}
+
+
+@pytest.fixture
+def records():
+    stages = {"network": NETWORK, "last_layer": LAST_LAYER}
+    return [record(m, stage, d, seed) for stage, some in stages.items() for m, d in some.items() for seed in (0, 1)]
+
+
+def test_a_chart_of_distances_and_one_of_probabilities_for_each_stage(records):
+    distances, network, last_layer = principals.charts(records)
+    assert [type(mark) for mark in distances.marks] == [Bars, Bars, Rule]
+    assert distances.marks[0].x == ["oracle set", "pooled", "MLDG", "TRM"]
+    assert distances.marks[1].y == pytest.approx([0.0255, 0.0705, 0.0205])
+    assert (distances.marks[1].low[0], distances.marks[1].high[0]) == pytest.approx((0.025, 0.026))
+    assert [len(chart.marks) for chart in (network, last_layer)] == [5, 4]
+    assert len(principals.charts([one for one in records if one["config"]["stage"] == "network"])) == 2
+
+
+def test_the_caption_says_what_was_measured_and_not_what_is_claimed(records):
+    caption = principals.charts(records)[0].caption
+    assert "whole network, the paper's values, these do not: MLDG (0.085); TRM (0.077)." in caption
+    assert "pooled network, these do not: TRM (0.070)." in caption
+    assert "less than half of pooling's distance: MLDG (0.025); TRM, beyond the hull (0.021)." in caption
+    worse = [record("mldg", "last_layer", 0.06, 0)]
+    assert "less than half" not in principals.charts(worse)[0].caption
+
+
+def test_summary_has_a_row_for_each_way_with_what_was_chosen(records):
+    rows = {what.partition(": ")[2]: (expected, measured) for what, expected, measured in principals.summary(records)}
+    assert len(rows) == 7
+    assert rows["oracle set"] == ("near 0; pooled classifier 0.080", "0.011 (0.010 to 0.011)")
+    assert rows["MLDG, last layer of the pooled network"][1] == "0.025 (0.025 to 0.026); inner rate 10, 11"
