@@ -44,10 +44,11 @@ def main() -> None:
 
         proxy.run(range(args.seeds), again=args.again, records=args.results / "proxy" / "records.jsonl")
     if args.what in ("all", "tables"):
-        from benchmarks import tables
+        from benchmarks import laboratory_page, tables
 
         tables.run(args.results / "peers" / "records.jsonl", args.docs, Path("README.md"))
         tables.run_paper(args.results, args.docs, Path("README.md"))
+        laboratory_page.run(args.results, args.docs)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import tables
+from benchmarks import laboratory_page, tables
 from benchmarks.peers import already
 from benchmarks.points import OURS, lead, points_of
 from setminus.experiments.records import append_record, read_records
@@ -122,3 +122,12 @@ def test_the_bar_on_adult_is_met_by_the_records():
     assert ours.accuracy >= 0.868
     assert ours.gap <= 0.075 < found["base"][0].gap
     assert not ours.needs_attribute
+
+
+@pytest.mark.parametrize("name", laboratory_page.NAMES)
+def test_the_blocks_of_the_laboratory_are_what_the_records_say(name):
+    page = (ROOT / "docs" / "laboratory.md").read_text()
+    block = laboratory_page.block(read_records(ROOT / "results" / name / "records.jsonl"))
+    assert laboratory_page.with_block(page, name, block) == page
+    assert laboratory_page.with_block(page, name, "other\n") != page
+    assert (ROOT / "docs" / "laboratory" / f"{name}.png").exists()

@@ -1,0 +1,65 @@
+"""The numbers and pictures of docs/laboratory.md, between its marks, from records alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from setminus.experiments.records import read_records
+from setminus.report.charts.matplotlib_charts import draw
+from setminus.report.laboratory.section import charts_of, columns_of, summary_of
+
+NAMES = ("fig1", *(f"prop{k}" for k in range(1, 8)), "fig2a", "fig2b", "fig2c", "theorem1", "pitfalls")
+
+
+def run(results: Path, docs: Path) -> None:
+    """Write every block for which there are records, and its picture."""
+    page = docs / "laboratory.md"
+    text = page.read_text(encoding="utf-8")
+    (docs / "laboratory").mkdir(exist_ok=True)
+    for name in NAMES:
+        path = results / name / "records.jsonl"
+        if path.exists():
+            records = read_records(path)
+            text = with_block(text, name, block(records))
+            draw(charts_of(records), docs / "laboratory" / f"{name}.png", columns=columns_of(records))
+    page.write_text(text, encoding="utf-8")
+    print(f"wrote {page} and its pictures")
+
+
+def block(records: list[dict[str, Any]]) -> str:
+    """The picture, the paper's claim, what was expected and what was measured, and the command."""
+    first = records[0]
+    seeds = len({record["seed"] for record in records})
+    rows = [f"| {what} | {expected} | {measured} |" for what, expected, measured in summary_of(records)]
+    return "\n".join(
+        [
+            f"![{first['name']}](laboratory/{first['name']}.png)",
+            "",
+            f"**Claim.** {first['claim']}",
+            "",
+            "<details><summary>The numbers</summary>",
+            "",
+            "| what | paper, or exact | measured |",
+            "|---|---|---|",
+            *(row.replace("\\", "\\\\") for row in rows),
+            "",
+            "</details>",
+            "",
+            f"`{first['command']}`, {seeds} {'seed' if seeds == 1 else 'seeds'}.",
+            "",
+        ]
+    )
+
+
+def marks(name: str) -> tuple[str, str]:
+    """What stands before and after a block."""
+    return f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
+
+
+def with_block(text: str, name: str, content: str) -> str:
+    """The page with another block between its marks."""
+    start, end = marks(name)
+    before, rest = text.split(start)
+    _, after = rest.split(end)
+    return f"{before}{start}{content}{end}{after}"
