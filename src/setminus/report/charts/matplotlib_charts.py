@@ -116,7 +116,7 @@ def _draw_chart(axes: Axes, chart: Chart, signs: Mapping[str, int]) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     # as the legend's own, so that the title stands above it
     axes.legend(
-        title=_plain(fill(chart.title, 52)),
+        title=_plain(fill(chart.title, 42)),
         title_fontproperties={"weight": "bold"},
         alignment="left",
         fontsize="small",

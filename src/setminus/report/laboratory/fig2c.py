@@ -24,7 +24,7 @@ def charts(records: Sequence[Record]) -> list[Chart]:
             "share of the images of a color",
             [
                 *(_bars(records, way, color) for color in (0, 1)),
-                *(Rule(value, f"truth, {value:g}", axis="x") for value in truth),
+                *(Rule(value, f"truth, {domain}", axis="x") for value, domain in zip(truth, "AB", strict=True)),
             ],
             caption=_caption(records, way),
         )
