@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from setminus.report.charts.chart import Bars, Chart, Rule
+from setminus.report.laboratory.over_seeds import mean_and_deviation
 
 __all__ = ["charts", "summary"]
 
@@ -38,9 +39,9 @@ def summary(records: Sequence[Record]) -> list[tuple[str, str, str]]:
     for way in _ways(records):
         for color, truth in enumerate(records[0]["metrics"]["truth"]):
             means = [record["metrics"]["ways"][way]["mean"][color] for record in records]
-            rows.append((f"{way}: mean p(B), background {'AB'[color]}", f"{truth:g}", _spread(means)))
+            rows.append((f"{way}: mean p(B), background {'AB'[color]}", f"{truth:g}", mean_and_deviation(means)))
         errors = [record["metrics"]["ways"][way]["absolute_error"] for record in records]
-        rows.append((f"{way}: mean absolute error", "0", _spread(errors)))
+        rows.append((f"{way}: mean absolute error", "0", mean_and_deviation(errors)))
     return rows
 
 
@@ -62,7 +63,3 @@ def _caption(records: Sequence[Record], way: str) -> str:
         f"The means are {means[0]:.3f} and {means[1]:.3f}, the standard deviations {spread[0]:.3f} and "
         f"{spread[1]:.3f} over images; loss beyond that of the truth: {excess:.4f}. {len(records)} seeds."
     )
-
-
-def _spread(values: Sequence[float]) -> str:
-    return f"{np.mean(values):.3f} ± {np.std(values):.3f}"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from setminus.report.charts.chart import Bars, Chart, Line, Rule
+from setminus.report.laboratory.over_seeds import mean_and_deviation
 
 __all__ = ["charts", "summary"]
 
@@ -38,21 +39,25 @@ def summary(records: Sequence[Record]) -> list[tuple[str, str, str]]:
     if biased:
         exact = _losses(biased, "exact").mean()
         rows += [
-            (f"loss of full minus principal in nats: {words}", f"{exact:.3f}", _spread(_losses(biased, key)))
+            (f"loss of full minus principal in nats: {words}", f"{exact:.3f}", mean_and_deviation(_losses(biased, key)))
             for key, words in CLASSIFIERS.items()
         ]
         gain = _losses(biased, "none") - _losses(biased, "cosine")
-        rows.append(("nats that the cosine penalty saves a pair, seed by seed", "more than 0", _spread(gain)))
+        rows.append(
+            ("nats that the cosine penalty saves a pair, seed by seed", "more than 0", mean_and_deviation(gain))
+        )
     if miscalibrated:
         sharpness, epochs = miscalibrated[0]["sharpness"], miscalibrated[0]["epochs"]
         for measure, words in MEASURES.items():
             for key, cure in (("sharp", "no cure"), ("cured", "temperature")):
                 last = np.array([one[key][measure][-1] for one in miscalibrated])
-                rows.append((f"{words}, logits times {sharpness[-1]:g}: {cure}", "0", _spread(last)))
+                rows.append((f"{words}, logits times {sharpness[-1]:g}: {cure}", "0", mean_and_deviation(last)))
             for key in ("as trained", "temperature"):
                 for place in (-2, -1):
                     values = np.array([one["trained"][key][measure][place] for one in miscalibrated])
-                    rows.append((f"{words}, after {epochs[place]} epochs: {NETWORK[key]}", "0", _spread(values)))
+                    rows.append(
+                        (f"{words}, after {epochs[place]} epochs: {NETWORK[key]}", "0", mean_and_deviation(values))
+                    )
     return rows
 
 
@@ -124,7 +129,3 @@ def _of(records: Sequence[Record], pitfall: str) -> list[dict[str, Any]]:
 
 def _losses(metrics: list[dict[str, Any]], key: str) -> Any:
     return np.array([one["classifiers"][key]["loss"] for one in metrics])
-
-
-def _spread(values: Any) -> str:
-    return f"{values.mean():.3f} ± {values.std():.3f}"

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setminus.report.charts.chart import Chart, Line, Mark
+from setminus.report.laboratory.over_seeds import mean_and_deviation
 
 __all__ = ["charts", "summary"]
 
@@ -60,13 +61,23 @@ def summary(records: Sequence[Record]) -> list[tuple[str, str, str]]:
         gap = _stack(records, "orthogonal", name)[:, 0].max()
         rows.append((f"largest gap, orthogonal, {name}, independent", expected, f"{gap:.1g}"))
     for name in ("decisions", "scores"):
-        rows.append((f"gap, full, {name}, independent", "> 0", _spread(_stack(records, "full", name)[:, 0])))
+        rows.append(
+            (f"gap, full, {name}, independent", "> 0", mean_and_deviation(_stack(records, "full", name)[:, 0], ".3g"))
+        )
     sampled = _stack(records, "orthogonal", "decisions_sampled")[:, 0]
-    rows.append((f"gap, orthogonal, {records[0]['config']['rows']:,} rows, independent", "near 0", _spread(sampled)))
+    rows.append(
+        (
+            f"gap, orthogonal, {records[0]['config']['rows']:,} rows, independent",
+            "near 0",
+            mean_and_deviation(sampled, ".3g"),
+        )
+    )
     for place in (1, len(dependence) // 2, len(dependence) - 1):
         for who in WHO:
             gaps = _stack(records, who, "scores")[:, place]
-            rows.append((f"gap, {who}, scores, dependence {dependence[place]:g}", "> 0", _spread(gaps)))
+            rows.append(
+                (f"gap, {who}, scores, dependence {dependence[place]:g}", "> 0", mean_and_deviation(gaps, ".3g"))
+            )
     wider = np.mean(_stack(records, "orthogonal", "decisions")[:, -1] > _stack(records, "full", "decisions")[:, -1])
     what = f"models whose orthogonal decisions have the wider gap, dependence {dependence[-1]:g}"
     rows.append((what, "", f"{wider:.0%}"))
@@ -90,7 +101,3 @@ def _lines(dependence: list[float], gaps: dict[str, NDArray[np.float64]]) -> lis
         )
         for who, values in gaps.items()
     ]
-
-
-def _spread(values: NDArray[np.float64]) -> str:
-    return f"{values.mean():.3g} ± {values.std():.2g}"

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setminus.report.charts.chart import Chart, Line
+from setminus.report.laboratory.over_seeds import mean_and_deviation
 
 __all__ = ["charts", "summary"]
 
@@ -73,7 +74,7 @@ def summary(records: Sequence[Record]) -> list[tuple[str, str, str]]:
     """Rows of (what, expected, measured), mean and standard deviation over models."""
     n = records[0]["metrics"]["n"]
     rows = [
-        (f"slope of the {name} in logs", expected, _spread(_stack(records, f"slope_{key}")))
+        (f"slope of the {name} in logs", expected, mean_and_deviation(_stack(records, f"slope_{key}")))
         for key, name, expected in (
             ("full", "full excess risk", "-1"),
             ("orthogonal", "orthogonal excess risk", "-0.5"),
@@ -82,7 +83,7 @@ def summary(records: Sequence[Record]) -> list[tuple[str, str, str]]:
     ]
     for key in ("full", "orthogonal"):
         ratio = _stack(records, key)[:, -1] / _stack(records, f"{key}_exact")[:, -1]
-        rows.append((f"{key} excess at {n[-1]:,} rows over its closed form", "1", _spread(ratio)))
+        rows.append((f"{key} excess at {n[-1]:,} rows over its closed form", "1", mean_and_deviation(ratio)))
     above = _stack(records, "above_bound").mean()
     rows.append(("samples above the bound", f"at most {records[0]['config']['delta']:.0%}", f"{above:.1%}"))
     slack = [_stack(records, "bound")[:, at] / _stack(records, "orthogonal_quantile")[:, at] for at in (0, -1)]
@@ -97,7 +98,3 @@ def summary(records: Sequence[Record]) -> list[tuple[str, str, str]]:
 
 def _stack(records: Sequence[Record], name: str) -> NDArray[np.float64]:
     return np.array([record["metrics"][name] for record in records])
-
-
-def _spread(values: NDArray[np.float64]) -> str:
-    return f"{values.mean():.3f} ± {values.std():.3f}"
