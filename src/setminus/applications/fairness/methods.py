@@ -10,6 +10,7 @@ from typing import Literal
 
 from setminus.applications.fairness import peers
 from setminus.applications.fairness.boosting import boosting, tuned_boosting
+from setminus.applications.fairness.folded import tuned_on_folds
 from setminus.applications.fairness.laftr import laftr
 from setminus.applications.fairness.lmifr import lmifr
 from setminus.applications.fairness.orthogonal import orthogonal
@@ -71,6 +72,21 @@ _ROWS = (
     Method("orthogonal_proxy", "w_x \\ proxy", orthogonal_proxy, "ours"),
     Method("tuned", "w_x \\ w_1, tuned", tuned, "ours", needs_group=True),
     Method("tuned_proxy", "w_x \\ proxy, tuned", partial(tuned, principal="proxy"), "ours"),
+    Method("tuned_folds", "w_x \\ w_1, tuned on folds", tuned_on_folds, "ours", needs_group=True),
+    Method("tuned_folds_proxy", "w_x \\ proxy, tuned on folds", partial(tuned_on_folds, principal="proxy"), "ours"),
+    Method(
+        "tuned_folds_0.04",
+        "w_x \\ w_1, tuned on folds to 0.04",
+        partial(tuned_on_folds, tolerance=0.04),
+        "ours",
+        needs_group=True,
+    ),
+    Method(
+        "tuned_folds_proxy_0.04",
+        "w_x \\ proxy, tuned on folds to 0.04",
+        partial(tuned_on_folds, principal="proxy", tolerance=0.04),
+        "ours",
+    ),
     Method("boosting", "gradient boosting", boosting, "ours", encoding="raw"),
     Method("boosting_tuned_proxy", "gradient boosting \\ proxy, tuned", tuned_boosting, "ours", encoding="raw"),
     Method(

@@ -18,7 +18,7 @@ from setminus.estimators.frontier import gap_of
 from setminus.estimators.search import Problem, search
 from setminus.estimators.tuned import STRENGTHS
 
-__all__ = ["TOLERANCE", "tuned"]
+__all__ = ["TOLERANCE", "logs", "picked", "tuned"]
 
 TOLERANCE = 0.05
 
@@ -61,18 +61,18 @@ def tuned(
     log_prior = np.log(label_prior(trials))
     for k, epoch in np.ndindex(*proba["test"].shape[:2]):
         rows = trials.validation[k]
-        log_full, log_principal = _logs(proba["validation"][k, epoch]), np.log(validation[k])
-        strength, threshold = _picked(log_full, log_principal, log_prior[k], trials.y[rows], trials.u[rows], tolerance)
+        log_full, log_principal = logs(proba["validation"][k, epoch]), np.log(validation[k])
+        strength, threshold = picked(log_full, log_principal, log_prior[k], trials.y[rows], trials.u[rows], tolerance)
         settings["strength"][k, epoch], settings["threshold"][k, epoch] = strength, threshold
         for name, principal_proba in (("validation", validation), ("test", test)):
-            log_proba = log_setminus(_logs(proba[name][k, epoch]), np.log(principal_proba[k]), log_prior[k], strength)
+            log_proba = log_setminus(logs(proba[name][k, epoch]), np.log(principal_proba[k]), log_prior[k], strength)
             proba[name][k, epoch] = np.exp(log_proba[:, 1])
     seconds += (time.perf_counter() - start) / len(trials.seeds)
     cut = settings["threshold"][..., None]
     return Predictions(Part.of(proba["validation"], cut), Part.of(proba["test"], cut), seconds, settings)
 
 
-def _picked(
+def picked(
     log_full: Floats, log_principal: Floats, log_prior: Floats, y: Codes, u: Codes, tolerance: float
 ) -> tuple[float, float]:
     """The strength and the threshold of the highest accuracy within the tolerance."""
@@ -90,7 +90,7 @@ def _picked(
     return strength, threshold
 
 
-def _logs(proba: Floats) -> Floats:
+def logs(proba: Floats) -> Floats:
     """Both labels' log-probabilities, from that of label 1."""
     logs: Floats = np.log(np.maximum(np.stack([1 - proba, proba], axis=-1), np.finfo(np.float64).tiny))
     return logs
