@@ -58,7 +58,8 @@ WHY = {
   whose rates differ by 0.125 between the groups carry about 0.01 nats of the group, a fifth of a budget of 0.05. What
   narrowed the paper's gap to 0.04 must be another term than this bound; its equalized odds are the wider for it.
 - **LAFTR**: the weight of the adversary counts relative to how its objective is normalised, which the paper does not
-  say; ours is the sum of the means over the four cells of group and label. At 0.5 both agree, at 0.1 ours takes out less.
+  say; ours is the sum of the means over the four cells of group and label. At 0.5 both agree, at 0.1 ours takes out
+  less.
 - Gaps of **ReBias** and **Vanilla** agree within what one more run would give.
 """,
 }

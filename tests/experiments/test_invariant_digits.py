@@ -5,7 +5,7 @@ pytest.importorskip("torch")
 
 from setminus.datasets.split import Split
 from setminus.experiments import invariant_digits
-from setminus.experiments.invariant_digits import PRINCIPALS, Size, against_exact, calibrated, plan
+from setminus.experiments.invariant_digits import METHODS, Size, against_exact, calibrated, plan
 from setminus.experiments.runs import execute
 
 TINY = Size(side=8, width=4, n_train=2_000, n_test=500, steps=60, oracle_steps=60, decay_at=40)
@@ -22,19 +22,33 @@ def tiny(monkeypatch):
     monkeypatch.setattr(invariant_digits, "SIZES", {"quick": TINY})
 
 
+def measured(tmp_path, method, stage, seed=0):
+    runs = [run for run in plan("quick", (seed,), methods=(method,)) if run.config["stage"] == stage]
+    (record,) = execute(runs, tmp_path / "records.jsonl")
+    assert record["name"] == "principals"
+    return record["metrics"]
+
+
 def test_the_oracle_is_near_the_exact_principal_and_pooling_is_near_its_own_closed_form(tiny, tmp_path):
-    runs = [run for run in plan("quick", (0,)) if run.config["method"] in ("oracle", "pooled")]
-    oracle, pooled = (record["metrics"] for record in execute(runs, tmp_path / "records.jsonl"))
+    oracle, pooled = (measured(tmp_path, method, "network") for method in ("oracle", "pooled"))
     assert oracle["difference_calibrated"] < 0.04 < pooled["difference_calibrated"]
     assert abs(oracle["background"]) < 1.0 < 2.0 < pooled["background"] < 3.8
+    assert len(oracle["risks_held_out"]) == 1
+    assert len(pooled["risks_held_out"]) == 2
 
 
 @pytest.mark.parametrize("method", ["mldg", "trm", "fish"])
-def test_every_method_is_measured(tiny, tmp_path, method):
-    runs = [run for run in plan("quick", (1,)) if run.config["method"] == method]
-    (record,) = execute(runs, tmp_path / "records.jsonl")
-    assert record["name"] == "principals"
-    assert 0 < record["metrics"]["difference_calibrated"] < 0.2
+def test_every_method_is_measured_on_the_whole_network(tiny, tmp_path, method):
+    found = measured(tmp_path, method, "network", seed=1)
+    assert 0 < found["difference_calibrated"] < 0.2
+    assert "chosen" not in found
+
+
+def test_on_the_last_layer_a_method_drops_the_background_and_says_what_it_chose(tiny, tmp_path):
+    pooled, mldg = measured(tmp_path, "pooled", "network"), measured(tmp_path, "mldg", "last_layer")
+    assert mldg["difference_calibrated"] < 0.04 < pooled["difference_calibrated"]
+    assert abs(mldg["background"]) < pooled["background"] / 2
+    assert mldg["chosen"]["inner_rate"] > 1
 
 
 def test_closed_forms_have_the_differences_that_they_should():
@@ -50,5 +64,9 @@ def test_closed_forms_have_the_differences_that_they_should():
     assert found["background_pooled_exact"] == pytest.approx(2 * np.log(4))
 
 
-def test_the_plan_names_every_principal():
-    assert [run.config["method"] for run in plan("paper", (0,))] == list(PRINCIPALS)
+def test_the_plan_has_every_method_and_both_stages_where_there_are_two():
+    runs = plan("paper", (0,))
+    assert {run.config["method"] for run in runs} == set(METHODS)
+    assert [run.config["stage"] for run in runs if run.config["method"] == "fish"] == ["network", "last_layer"]
+    assert [run.config["stage"] for run in runs if run.config["method"] == "oracle"] == ["network"]
+    assert {run.config["method"] for run in plan("paper", (0,), methods=("trm",))} == {"trm"}

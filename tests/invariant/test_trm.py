@@ -6,7 +6,7 @@ from torch.nn.functional import cross_entropy  # noqa: E402
 
 from setminus.invariant.environment_task import EnvironmentConfig, risk  # noqa: E402
 from setminus.invariant.fitting import fit_invariant  # noqa: E402
-from setminus.invariant.trm import Trm, TrmConfig, encoder_of, fit_head, transfer_surrogate  # noqa: E402
+from setminus.invariant.trm import Trm, TrmConfig, beyond_hull, encoder_of, fit_head, transfer_surrogate  # noqa: E402
 from setminus.nn.task import TrainingConfig  # noqa: E402
 from setminus.nn.training import train  # noqa: E402
 
@@ -67,6 +67,37 @@ def test_the_worst_environment_gains_weight(parts, environment):
     torch.testing.assert_close(weights.sum(dim=1), torch.ones(3))
     assert torch.equal(weights.diagonal(), torch.zeros(3))
     assert weights[0, 2] > 0.9 > 0.1 > weights[0, 1]
+
+
+def test_the_worst_pair_takes_the_weight_of_all_others(parts, environment):
+    """The head of the noisy environment does well on the others; theirs do badly on it."""
+    environments = [environment(*kind, seed, 200) for seed, kind in enumerate([(1.0, 0.5), (0.0, 2.0)])]
+    found = {}
+    for worst_pair in (False, True):
+        config = TrmConfig(batch_size=200, inner_steps=20, inner_rate=0.5, ascent=5.0, worst_pair=worst_pair)
+        task = Trm(environments, parts(), config)
+        train(task, TrainingConfig(steps=10))
+        found[worst_pair] = task.transfer.weights.sum(dim=1)
+    torch.testing.assert_close(found[False], torch.ones(2))
+    assert float(found[True].sum()) == pytest.approx(2)
+    assert found[True][0] > 1.8
+
+
+def test_beyond_the_hull_weights_are_bounded_below_and_keep_their_sum():
+    corners = torch.eye(3)
+    stretched = beyond_hull(corners, 0.5)
+    torch.testing.assert_close(stretched.sum(dim=1), torch.ones(3))
+    assert float(stretched.min()) == pytest.approx(-0.5)
+    assert torch.equal(beyond_hull(corners, 0.0), corners)
+
+
+def test_the_supremum_beyond_the_hull_is_smallest_where_risks_agree():
+    """By hand for two environments: weights (1 + b, -b) or (-b, 1 + b), whichever is larger, is the mean risk plus
+    (b + 1/2) times the gap."""
+    risks = torch.tensor([0.15, 0.21])
+    suprema = (beyond_hull(torch.eye(2), 2.0) @ risks).max()
+    assert float(suprema) == pytest.approx(0.18 + 2.5 * 0.06)
+    assert float((torch.eye(2) @ risks).max()) == pytest.approx(0.21)
 
 
 def test_a_network_in_one_piece_is_refused():

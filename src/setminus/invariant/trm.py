@@ -8,6 +8,15 @@ for the features, the transfer risk is
 Its gradient in the features has a direct part, and one through head_q, which by the implicit function theorem is that
 of ``-<inverse Hessian_q grad risk_p, grad risk_q>``, gradients in the head. The supremum is approached by
 exponentiated gradient ascent on the weights of the environments p.
+
+What is printed above is what `TrmConfig` does by default. Two options go beyond that paper, and are ours:
+
+- `worst_pair` puts a supremum over q in the place of the mean;
+- `beyond` lets p leave the hull, as risk extrapolation does (Krueger et al., ICML 2021, arXiv:2003.00688): weights sum
+  to 1 and are at least ``-beyond``, and the environment of the head itself takes part.
+
+Where a feature helps in all environments, if unequally, every risk in the hull is lower with some of it: only beyond
+the hull there is an environment in which it does not help.
 """
 
 from __future__ import annotations
@@ -39,6 +48,10 @@ class TrmConfig(EnvironmentConfig):
         Of the series ``rate * sum (1 - rate * Hessian)^k`` for the inverse Hessian.
     ascent : float
         Rate of the ascent on the weights of the environments.
+    worst_pair : bool
+        Take the worst q, too, by ascent over all pairs. Not in the method's paper.
+    beyond : float
+        How far below 0 weights may go; 0 is the hull of the others. Not in the method's paper.
     """
 
     matching: float = 1e-4
@@ -47,6 +60,8 @@ class TrmConfig(EnvironmentConfig):
     neumann_terms: int = 10
     neumann_rate: float = 0.1
     ascent: float = 0.01
+    worst_pair: bool = False
+    beyond: float = 0.0
 
 
 class Trm(EnvironmentTask):
@@ -57,11 +72,12 @@ class Trm(EnvironmentTask):
     def __init__(self, environments: Sequence[Environment], network: torch.nn.Module, config: TrmConfig):
         super().__init__(environments, network, config)
         self.encoder = encoder_of(network)
-        self.transfer = _Transfer(network.head, len(environments))
+        self.transfer = _Transfer(network.head, len(environments), own=config.beyond > 0)
         self.modules = {"network": network, "transfer": self.transfer}
 
     def step(self, loop: Loop) -> None:
         """Find the heads for the features as they are, then go down the surrogate of the transfer risk."""
+        c, heads = self.config, self.transfer.heads
         drawn = self.drawn(loop)
         x, y = pooled(drawn)
         # one pass, so that batch statistics are those of all environments
@@ -69,31 +85,54 @@ class Trm(EnvironmentTask):
         parts = features.split([len(rows) for rows, _ in drawn])
         environments = [(part, labels) for part, (_, labels) in zip(parts, drawn, strict=True)]
         fixed = [(part.detach(), labels) for part, labels in environments]
-        for head, own in zip(self.transfer.heads, fixed, strict=True):
-            fit_head(head, own, self.config.inner_steps, self.config.inner_rate)
-        transfer = torch.stack([self.transferred(k, environments, fixed[k]) for k in range(len(drawn))])
-        loop.update("network", cross_entropy(self.network.head(features), y) + transfer.mean())
-
-    def transferred(self, place: int, environments: Sequence[Environment], fixed: Environment) -> torch.Tensor:
-        """The surrogate for the head of one environment, at the current weights of the others, which then ascend."""
-        c = self.config
-        head = self.transfer.heads[place]
-        risks = torch.stack([risk(head, environment) for environment in environments])
-        weights = self.transfer.weights[place].clone()
-        ascended = weights * torch.exp(c.ascent * risks.detach())
-        self.transfer.weights[place] = ascended / ascended.sum()
-        return transfer_surrogate(
-            head, weights @ risks, risks[place], fixed, c.matching, c.neumann_terms, c.neumann_rate
-        )
+        for head, own in zip(heads, fixed, strict=True):
+            fit_head(head, own, c.inner_steps, c.inner_rate)
+        risks = torch.stack([torch.stack([risk(head, environment) for environment in environments]) for head in heads])
+        transfers = (beyond_hull(self.transfer.weights, c.beyond) * risks).sum(dim=1)
+        self.transfer.weights = ascended(self.transfer.weights, risks.detach(), c.ascent, c.worst_pair)
+        surrogates = [
+            transfer_surrogate(head, transfer, own, rows, c.matching, c.neumann_terms, c.neumann_rate)
+            for head, transfer, own, rows in zip(heads, transfers, risks.diagonal(), fixed, strict=True)
+        ]
+        loop.update("network", cross_entropy(self.network.head(features), y) + torch.stack(surrogates).mean())
 
 
 class _Transfer(torch.nn.Module):  # type: ignore[misc]
-    """A head for each environment, and how much each other environment counts for it."""
+    """A head for each environment, and how much each other environment (or each, with its own) counts for it."""
 
-    def __init__(self, head: torch.nn.Module, n_environments: int):
+    def __init__(self, head: torch.nn.Module, n_environments: int, own: bool):
         super().__init__()
         self.heads = torch.nn.ModuleList(copy.deepcopy(head) for _ in range(n_environments))
-        self.register_buffer("weights", (1 - torch.eye(n_environments)) / (n_environments - 1))
+        counted = torch.ones(n_environments, n_environments) - (0 if own else torch.eye(n_environments))
+        self.register_buffer("weights", counted / counted.sum(dim=1))
+
+
+def ascended(weights: torch.Tensor, risks: torch.Tensor, rate: float, worst_pair: bool) -> torch.Tensor:
+    """Exponentiated gradient ascent on weights of shape (n, n): of the environments p, for each head q.
+
+    Each row keeps its sum, 1; with `worst_pair` the whole does, n, so that heads that transfer well lose theirs.
+
+    Examples
+    --------
+    >>> even, risks = torch.full((2, 2), 0.5), torch.tensor([[1.0, 3.0], [0.0, 0.0]])
+    >>> [round(total, 2) for total in ascended(even, risks, 1.0, worst_pair=False).sum(dim=1).tolist()]
+    [1.0, 1.0]
+    >>> [round(total, 2) for total in ascended(even, risks, 1.0, worst_pair=True).sum(dim=1).tolist()]
+    [1.84, 0.16]
+    """
+    raised = weights * torch.exp(rate * risks)
+    return raised * (len(raised) / raised.sum() if worst_pair else 1 / raised.sum(dim=1, keepdim=True))
+
+
+def beyond_hull(weights: torch.Tensor, beyond: float) -> torch.Tensor:
+    """Stretch rows of weights so that none is less than ``-beyond`` and their sums stay.
+
+    Examples
+    --------
+    >>> beyond_hull(torch.tensor([[0.0, 1.0]]), 2.0).tolist()
+    [[-2.0, 3.0]]
+    """
+    return (1 + weights.shape[1] * beyond) * weights - beyond * weights.sum(dim=1, keepdim=True)
 
 
 def fit_head(head: torch.nn.Module, fixed: Environment, steps: int, rate: float) -> None:
