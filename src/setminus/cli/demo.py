@@ -48,9 +48,9 @@ def demo(
     display.models(record)
     # the rest of what was measured is on the page
     rows = [
-        (f"{title_of(records[0]['name'])}, {what}", *found)
+        (f"{title_of(records[0]['name'])}, {what}", expected, measured)
         for records in theory
-        for what, *found in summary_of(records)[:2]
+        for what, expected, measured in summary_of(records)[:2]
     ]
     display.summary("The theory", rows)
     typer.echo(page.resolve())
