@@ -9,6 +9,7 @@ from benchmarks import laboratory_page, tables
 from benchmarks.peers import already
 from benchmarks.points import OURS, lead, points_of
 from setminus.experiments.records import append_record, read_records
+from setminus.report.fairness_rows import rows_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -131,3 +132,23 @@ def test_the_blocks_of_the_laboratory_are_what_the_records_say(name):
     assert laboratory_page.with_block(page, name, block) == page
     assert laboratory_page.with_block(page, name, "other\n") != page
     assert (ROOT / "docs" / "laboratory" / f"{name}.png").exists()
+
+
+def test_the_bars_on_table_4_are_met_by_the_records():
+    rows = {row.method: row for row in rows_of(read_records(ROOT / "results" / "table4" / "records.jsonl"))}
+    assert all(len(row.seeds) >= 10 for row in rows.values())
+
+    def near(method, rule, expected, within):
+        found = [rows[method].mean(metric, rule) for metric in ("accuracy", "dp_gap", "eo_gap")]
+        return all(abs(a - b) <= c for a, b, c in zip(found, expected, within, strict=True))
+
+    assert near("vanilla", "validation", (0.845, 0.19, 0.20), (0.007, 0.03, 0.03))
+    assert near("orthogonal_uniform", "test_oracle", (0.816, 0.12, 0.12), (0.012, 0.03, 0.03))
+    assert not near("orthogonal", "test_oracle", (0.816, 0.12, 0.12), (0.012, 0.03, 0.03))
+
+    def fair(method, accuracy):
+        return rows[method].mean("accuracy") >= accuracy and rows[method].mean("eo_gap") <= 0.075
+
+    assert fair("tuned_folds_proxy", 0.838)
+    assert fair("boosting_tuned_proxy", 0.868)
+    assert not fair("vanilla", 0.838)
