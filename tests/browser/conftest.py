@@ -230,7 +230,8 @@ def opened(browser, request, tmp_path_factory):
                 found = request.getfixturevalue(name)
                 write_page(path, found if isinstance(found, list) else [found])
             page = Opened(browser.new_page(viewport={"width": width, "height": 900}))
-            page.page.goto(path.as_uri())
+            # five megabytes of script: long for a machine with other work
+            page.page.goto(path.as_uri(), timeout=120_000)
             pages[name, width] = page
         return pages[name, width]
 

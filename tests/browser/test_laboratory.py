@@ -67,11 +67,11 @@ def test_the_mouse_reads_a_surface_and_the_keyboard_passes_it_by(page):
     page.mouse.move(x - 60, y + 60)
     page.mouse.move(x - 3, y + 3)
     label = plane.locator(".hoverlayer .hovertext")
-    label.filter(has_text="probability 1.000").wait_for(timeout=15000)
+    label.filter(has_text="probability 1.000").wait_for(timeout=60_000)
     page.mouse.move(0, 0)
     plane.focus()
     page.keyboard.press("ArrowRight")
-    page.locator("#spoken").filter(has_text="rows").wait_for(state="attached", timeout=15000)
+    page.locator("#spoken").filter(has_text="rows").wait_for(state="attached", timeout=60_000)
     page.keyboard.press("Escape")
 
 

@@ -54,7 +54,7 @@ def hover(page, figure, curve, point=0):
     page.mouse.move(x - 40, y - 40)
     page.mouse.move(x, y)
     label = place.locator(".hoverlayer .hovertext")
-    label.first.wait_for(timeout=15000)
+    label.first.wait_for(timeout=60_000)
     return label.first.text_content()
 
 
@@ -110,10 +110,10 @@ def test_the_keyboard_reaches_what_the_mouse_does(opened, plain):
     assert said.text_content() == ""
     page.keyboard.press("ArrowRight")
     first = f"strength {best['strength']:.2f}, threshold {best['threshold']:.3f}"
-    said.filter(has_text=first).wait_for(state="attached", timeout=15000)
+    said.filter(has_text=first).wait_for(state="attached", timeout=60_000)
     for _ in points:
         page.keyboard.press("ArrowRight")
-    said.filter(has_text="as it was").wait_for(state="attached", timeout=15000)
+    said.filter(has_text="as it was").wait_for(state="attached", timeout=60_000)
     page.keyboard.press("Escape")
     assert said.text_content() == ""
     assert page.locator("#figure-0-frontier .hovertext").count() == 0

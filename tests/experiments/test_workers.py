@@ -30,8 +30,10 @@ def test_a_task_that_raises_is_told_from_one_that_gives():
 
 
 def test_processes_are_ended_with_the_generator():
+    # other libraries keep processes of their own
+    others = {*active_children()}
     outcomes = spread(range, [10**6, 10**6], 2)
     next(outcomes)
-    assert len(active_children()) >= 2
+    assert len({*active_children()} - others) == 2
     outcomes.close()
-    assert active_children() == []
+    assert {*active_children()} <= others

@@ -37,28 +37,27 @@ class Exact:
 @pytest.mark.parametrize("seed", range(5))
 def test_maximum_likelihood_finds_the_true_frequencies(seed):
     exact = Exact(seed)
-    proba = exact.posterior(exact.source_prior)[exact.rows(1_000_000)]
-    # once for each value, by weights, is the same as for each row: take fewer rows where only the estimate matters
-    found = maximum_likelihood_prior(proba[::50], exact.source_prior)
+    proba = exact.posterior(exact.source_prior)[exact.rows(5000)]
+    found = maximum_likelihood_prior(proba, exact.source_prior)
     np.testing.assert_allclose(found, exact.target_prior, atol=0.01)
     assert abs(proba.mean(axis=0) - exact.target_prior).max() > 0.02
 
 
 def test_maximum_likelihood_of_two_classes_in_closed_form():
     """Posteriors 0.9 and 0.1 from equal classes: a share s of the first is a prior of (s - 0.1) / 0.8."""
-    for share in (0.1, 0.3, 0.85):
+    for share in (0.2, 0.3, 0.85):
         counts = [round(1000 * share), round(1000 * (1 - share))]
         proba = np.repeat([[0.9, 0.1], [0.1, 0.9]], counts, axis=0)
         assert maximum_likelihood_prior(proba, [0.5, 0.5])[0] == pytest.approx((share - 0.1) / 0.8, abs=1e-4)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(st.integers(0, 10_000), st.integers(2, 5))
 def test_the_maximum_meets_its_conditions(seed, n_classes):
     """Concave on the simplex: at the maximum the slope is 1 for classes that are there and at most 1 for the others."""
     rng = np.random.default_rng(seed)
     proba, prior = rng.dirichlet(np.ones(n_classes), size=200), rng.dirichlet(np.full(n_classes, 5.0))
-    found = maximum_likelihood_prior(proba, prior, tolerance=1e-12)
+    found = maximum_likelihood_prior(proba, prior, tolerance=1e-10)
     ratio = proba / prior
     slope = (ratio / (ratio @ found)[:, None]).mean(axis=0)
     assert found.sum() == pytest.approx(1)
@@ -79,7 +78,9 @@ def test_probabilities_that_are_too_sure_mislead_it():
     rows = exact.rows(4000)
     right = exact.posterior(exact.source_prior)[rows]
     too_sure = right**4 / (right**4).sum(axis=1, keepdims=True)
-    errors = [abs(maximum_likelihood_prior(p, exact.source_prior) - exact.target_prior).max() for p in (right, too_sure)]
+    errors = [
+        abs(maximum_likelihood_prior(p, exact.source_prior) - exact.target_prior).max() for p in (right, too_sure)
+    ]
     assert errors[0] < 0.01 < errors[1]
 
 
@@ -133,7 +134,10 @@ def test_pseudo_labels_hard_and_soft():
     ("call", "message"),
     [
         (lambda: check_proportions("prior", [0.5, 0.6]), r"prior sums to 1\.1: expected proportions that sum to 1"),
-        (lambda: check_proportions("prior", [1.2, -0.2]), r"prior is \[1\.2, -0\.2\]: expected proportions of 0 or more"),
+        (
+            lambda: check_proportions("prior", [1.2, -0.2]),
+            r"prior is \[1\.2, -0\.2\]: expected proportions of 0 or more",
+        ),
         (lambda: check_proportions("prior", [np.nan, 1.0]), "expected proportions of 0 or more"),
         (lambda: check_proportions("prior", [0.5, 0.5], 3), r"prior has shape \(2,\): expected \(3,\)"),
         (lambda: maximum_likelihood_prior([[0.5, 0.5]], [1.0, 0.0]), "source_prior has no rows of class 1"),

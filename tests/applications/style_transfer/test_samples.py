@@ -18,7 +18,9 @@ def test_the_pixels_come_back():
     assert np.array_equal(back[:, 5:10], images[1])
 
 
-@pytest.mark.parametrize("images", [np.zeros((0, 4, 4, 3), np.uint8), np.zeros((2, 4, 4, 1), np.uint8), np.zeros((2, 4, 4, 3))])
+@pytest.mark.parametrize(
+    "images", [np.zeros((0, 4, 4, 3), np.uint8), np.zeros((2, 4, 4, 1), np.uint8), np.zeros((2, 4, 4, 3))]
+)
 def test_what_is_no_color_image_is_refused(images):
     with pytest.raises(ValueError, match=r"expected uint8 of shape \(n, height, width, 3\)"):
         strip_png(images)

@@ -31,7 +31,9 @@ def trained(squares, log_ratio, steps=3, **options):
 
 
 def weights(task):
-    return torch.cat([weight.detach().flatten() for name in ("a_to_b", "b_to_a") for weight in task.modules[name].parameters()])
+    return torch.cat(
+        [weight.detach().flatten() for name in ("a_to_b", "b_to_a") for weight in task.modules[name].parameters()]
+    )
 
 
 def test_with_the_full_classifier_as_principal_it_is_plain_cyclegan(squares):
