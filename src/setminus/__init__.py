@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from setminus.applications.domain_adaptation.adapter import OrthogonalAdapter
     from setminus.auditing.audit import audit
     from setminus.auditing.leakage import leakage
     from setminus.auditing.report import Audit
@@ -29,6 +30,7 @@ _HOMES = {
     "Audit": "auditing.report",
     "GroupPrincipal": "estimators.principals",
     "ImportanceWeightedClassifier": "estimators.importance",
+    "OrthogonalAdapter": "applications.domain_adaptation.adapter",
     "OrthogonalClassifier": "estimators.orthogonal",
     "ProxyPrincipal": "estimators.principals",
     "TunedOrthogonalClassifier": "estimators.tuned",
@@ -51,6 +53,7 @@ __all__ = [
     "Audit",
     "GroupPrincipal",
     "ImportanceWeightedClassifier",
+    "OrthogonalAdapter",
     "OrthogonalClassifier",
     "ProxyPrincipal",
     "TunedOrthogonalClassifier",

@@ -100,3 +100,14 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(rows, tmp_path, monk
         save(OrthogonalClassifier(LOGISTIC), path)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["m.skops"]
+
+
+def test_an_adapter_comes_back_with_the_same_answers(tmp_path):
+    pytest.importorskip("torch")
+    from setminus import OrthogonalAdapter
+
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), np.tile([0, 1], 30)
+    adapter = OrthogonalAdapter(steps=20).fit(X, y, sample_domain=np.repeat([1, -1], 30))
+    back = load(save(adapter, tmp_path / "adapter.skops"))
+    assert np.array_equal(back.predict_proba(X), adapter.predict_proba(X))

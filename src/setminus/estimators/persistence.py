@@ -22,6 +22,7 @@ TRUSTED = frozenset(
         f"{_OWN}.principals.GroupPrincipal",
         f"{_OWN}.principals.ProxyPrincipal",
         f"{_OWN}.tuned.TunedOrthogonalClassifier",
+        "setminus.applications.domain_adaptation.adapter.OrthogonalAdapter",
         "setminus.tables.encoding.TableEncoder",
         "numpy.dtype",
         # gradient boosting checks categories by a partial call of check_array; a partial of anything else is named

@@ -1,5 +1,7 @@
 """The classifier for tables: what it gains under a shift, what it must not see, what it refuses."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -109,6 +111,16 @@ def test_a_saved_model_predicts_the_same(moons, tmp_path):
     name = "setminus.applications.domain_adaptation.adapter.OrthogonalAdapter"
     again = load(save(model, tmp_path / "adapter.skops"), trusted=[name])
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+def test_predicting_needs_no_torch_and_fitting_says_what_to_install(moons, monkeypatch):
+    X, y, sample_domain = moons(0, n=60)
+    model = OrthogonalAdapter(steps=10).fit(X, y, sample_domain=sample_domain)
+    expected = model.predict_proba(X)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    np.testing.assert_array_equal(model.predict_proba(X), expected)
+    with pytest.raises(ImportError, match=r'needs torch: pip install "setminus\[nn\]"'):
+        clone(model).fit(X, y, sample_domain=sample_domain)
 
 
 def test_refinement_moves_on_from_adaptation(moons):

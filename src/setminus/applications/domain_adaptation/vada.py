@@ -13,7 +13,15 @@ from setminus.nn.passes import Update, frozen, running_statistics_kept
 from setminus.nn.precision import in_float32
 from setminus.nn.regularizers import conditional_entropy, virtual_adversarial_loss
 
-__all__ = ["DomainTerm", "Domains", "VadaConfig", "VadaNetworks", "plain_domain_term", "vada_step"]
+__all__ = [
+    "DomainTerm",
+    "Domains",
+    "VadaConfig",
+    "VadaNetworks",
+    "plain_discriminator_term",
+    "plain_domain_term",
+    "vada_step",
+]
 
 
 @dataclass(frozen=True)
@@ -87,7 +95,7 @@ class Domains:
 
 
 DomainTerm = Callable[[Domains], torch.Tensor]
-"""The encoder's loss against the discriminator."""
+"""A player's loss in the game about domains: the encoder's against the discriminator, or the discriminator's."""
 
 
 def plain_domain_term(domains: Domains) -> torch.Tensor:
@@ -110,6 +118,26 @@ def plain_domain_term(domains: Domains) -> torch.Tensor:
     return domain_encoder_loss(domains.source_logits, domains.target_logits)
 
 
+def plain_discriminator_term(domains: Domains) -> torch.Tensor:
+    """``-mean(log D(source)) - mean(log(1 - D(target)))``: the discriminator tells the domains apart.
+
+    Parameters
+    ----------
+    domains : Domains
+
+    Returns
+    -------
+    Tensor of shape ()
+
+    Examples
+    --------
+    >>> undecided = Domains(torch.zeros(3), torch.zeros(3), torch.zeros(3, dtype=torch.int64), torch.zeros(3, 2))
+    >>> plain_discriminator_term(undecided)
+    tensor(1.3863)
+    """
+    return domain_discriminator_loss(domains.source_logits, domains.target_logits)
+
+
 def vada_step(
     networks: VadaNetworks,
     source: torch.Tensor,
@@ -120,6 +148,7 @@ def vada_step(
     config: VadaConfig | None = None,
     class_weights: torch.Tensor | None = None,
     domain_term: DomainTerm = plain_domain_term,
+    discriminator_term: DomainTerm = plain_discriminator_term,
 ) -> dict[str, torch.Tensor]:
     """One step of both players: the discriminator first, then the classifier against it.
 
@@ -143,7 +172,9 @@ def vada_step(
         Of the source's cross entropy, as a weighted mean: the target's class frequency over the source's undoes a
         shift. None weighs rows alike.
     domain_term : callable, optional
-        See `DomainTerm`; the orthogonal one takes the classes out of the discriminator's logits.
+        The encoder's; see `DomainTerm`. The orthogonal one takes the classes out of the discriminator's logits.
+    discriminator_term : callable, optional
+        The discriminator's; importance weights change both.
 
     Returns
     -------
@@ -172,8 +203,13 @@ def vada_step(
     target_class_logits = in_float32(head(target_features))
 
     terms = {
-        "discriminator": domain_discriminator_loss(
-            in_float32(discriminator(source_features.detach())), in_float32(discriminator(target_features.detach()))
+        "discriminator": discriminator_term(
+            Domains(
+                in_float32(discriminator(source_features.detach())),
+                in_float32(discriminator(target_features.detach())),
+                source_labels,
+                target_class_logits.detach(),
+            )
         )
     }
     update("discriminator", terms["discriminator"])

@@ -1,0 +1,227 @@
+"""What every method of adaptation has in common: two domains, a network, how it is trained, what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from torch.nn.modules.batchnorm import _NormBase
+
+from setminus.applications.domain_adaptation.label_shift import check_proportions, class_frequencies
+from setminus.applications.domain_adaptation.vada import VadaConfig, VadaNetworks
+from setminus.nn.batches import Batches
+from setminus.nn.passes import running_statistics_kept
+from setminus.nn.precision import adam, in_float32
+from setminus.nn.task import Loop, Task
+
+__all__ = ["AdaptationConfig", "AdaptationTask", "DomainData", "class_logits"]
+
+ROWS_AT_ONCE = 500
+
+
+@dataclass(frozen=True)
+class DomainData:
+    """Labelled rows of the source, rows of the target.
+
+    Parameters
+    ----------
+    source : Tensor of shape (n, ...)
+    source_labels : Tensor of int64 of shape (n,)
+        Classes from 0 to ``n_classes - 1``; each needs rows.
+    target : Tensor of shape (m, ...)
+        There is no place for labels of the target: no method can look at them.
+    n_classes : int
+    held_out, held_out_labels : Tensor, optional
+        Source rows that no network is trained on, to estimate the target's class frequencies with.
+    """
+
+    source: torch.Tensor
+    source_labels: torch.Tensor
+    target: torch.Tensor
+    n_classes: int
+    held_out: torch.Tensor | None = None
+    held_out_labels: torch.Tensor | None = None
+
+    def __post_init__(self) -> None:
+        for name, rows in (("source", self.source), ("target", self.target)):
+            if len(rows) == 0:
+                raise ValueError(f"the {name} domain has no rows: adaptation needs rows of both domains.")
+        if self.source.shape[1:] != self.target.shape[1:]:
+            raise ValueError(
+                f"source rows have shape {tuple(self.source.shape[1:])}, target rows {tuple(self.target.shape[1:])}: "
+                "expected the same features, or images of the same size."
+            )
+        if (self.held_out is None) != (self.held_out_labels is None):
+            raise ValueError("held_out and held_out_labels belong together: pass both or none.")
+        for name, rows, labels in (
+            ("source", self.source, self.source_labels),
+            ("held_out", self.held_out, self.held_out_labels),
+        ):
+            if rows is None or labels is None:
+                continue
+            if labels.shape != (len(rows),):
+                raise ValueError(f"{name} has {len(rows)} rows, its labels have shape {tuple(labels.shape)}.")
+            # both refuse labels that are no classes, and classes without rows
+            check_proportions(name, class_frequencies(labels.numpy(force=True), self.n_classes), positive=True)
+
+    @property
+    def source_prior(self) -> NDArray[np.float64]:
+        """The class frequencies of the source rows."""
+        return class_frequencies(self.source_labels.numpy(force=True), self.n_classes)
+
+
+@dataclass(frozen=True)
+class AdaptationConfig:
+    """How a network is trained; the same for every method.
+
+    Parameters
+    ----------
+    losses : VadaConfig
+        The weight of each loss. A method without a loss does not look at its weight.
+    rate : float, default=1e-3
+        Adam's, of every network.
+    batch : int, default=64
+        Rows of each domain.
+    warmup : int, default=0
+        Steps before the domains meet, on the source alone. Estimates of the target's class frequencies that are made
+        once are made at the end of it.
+    balanced : bool, default=True
+        Weigh classes alike in the source's cross entropy, as the paper did, instead of rows.
+    """
+
+    losses: VadaConfig = field(default_factory=VadaConfig)
+    rate: float = 1e-3
+    batch: int = 64
+    warmup: int = 0
+    balanced: bool = True
+
+    def __post_init__(self) -> None:
+        if not (self.rate > 0 and self.batch >= 1 and self.warmup >= 0):
+            raise ValueError(
+                f"rate is {self.rate}, batch is {self.batch}, warmup is {self.warmup}: expected a positive rate, at "
+                "least one row, and 0 or more steps."
+            )
+
+
+class AdaptationTask(Task):
+    """A method: made from networks, data, a config and a seed; trained by `setminus.nn.training.train`.
+
+    Parameters
+    ----------
+    networks : VadaNetworks
+        Trained in place: those of the paper for images, or small ones for tables.
+    data : DomainData
+    config : AdaptationConfig
+    seed : int
+        Of the order of rows. Each method deals the same rows in the same order.
+    watch : callable, optional
+        From the task to plain values, kept with each evaluation: accuracy on a test set, or what else there is to see.
+
+    Attributes
+    ----------
+    target_prior : ndarray of shape (C,) or None
+        The current estimate of the target's class frequencies, where the method has one.
+    """
+
+    def __init__(
+        self,
+        networks: VadaNetworks,
+        data: DomainData,
+        config: AdaptationConfig,
+        seed: int,
+        *,
+        watch: Callable[[AdaptationTask], dict[str, Any]] | None = None,
+    ) -> None:
+        self.networks = networks
+        self.data = data
+        self.config = config
+        self.watch = watch
+        self.modules: dict[str, nn.Module] = {"encoder": networks.encoder, "head": networks.head}
+        self.optimizers: dict[str, torch.optim.Optimizer] = {
+            "classifier": adam([*networks.encoder.parameters(), *networks.head.parameters()], config.rate)
+        }
+        # of two seeds: domains of one size would otherwise be dealt in one order
+        self.source_batches = Batches(data.source, data.source_labels, size=config.batch, seed=2 * seed)
+        self.target_batches = Batches(data.target, size=config.batch, seed=2 * seed + 1)
+
+    @property
+    def target_prior(self) -> NDArray[np.float64] | None:
+        """None: the method has no estimate."""
+        return None
+
+    @property
+    def predictor(self) -> tuple[nn.Module, nn.Module]:
+        """The encoder and the head for target rows."""
+        return self.networks.encoder, self.networks.head
+
+    def class_weights(self, step: int) -> torch.Tensor | None:
+        """The weight of each class in the source's cross entropy."""
+        if not self.config.balanced:
+            return None
+        return torch.from_numpy(1 / (self.data.n_classes * self.data.source_prior)).float()
+
+    def predict_proba(self, x: torch.Tensor) -> NDArray[np.float64]:
+        """Probabilities of shape (n, C) of target rows."""
+        proba: NDArray[np.float64] = class_logits(*self.predictor, x).double().softmax(1).cpu().numpy()
+        return proba
+
+    def evaluate(self, loop: Loop) -> dict[str, Any]:
+        """The estimate of the target's class frequencies, and what `watch` sees."""
+        seen: dict[str, Any] = {} if self.target_prior is None else {"target_prior": self.target_prior.tolist()}
+        return seen if self.watch is None else {**seen, **self.watch(self)}
+
+
+def class_logits(encoder: nn.Module, head: nn.Module, x: torch.Tensor, *, own_statistics: bool = False) -> torch.Tensor:
+    """``head(encoder(x))`` without gradients, dropout and noise, some rows at a time.
+
+    Parameters
+    ----------
+    encoder, head : Module
+        Their modes and running statistics are left as they are.
+    x : Tensor of shape (n, ...)
+    own_statistics : bool, default=False
+        Normalise by the statistics of the rows themselves instead of the running ones, which are those of target rows:
+        the way to compare what a network says of both domains.
+
+    Returns
+    -------
+    Tensor of shape (n, C), float32
+
+    Examples
+    --------
+    >>> class_logits(nn.Linear(2, 4), nn.Linear(4, 3), torch.zeros(7, 2)).shape
+    torch.Size([7, 3])
+    """
+    device = next(head.parameters()).device
+    n_parts = -(-len(x) // ROWS_AT_ONCE)
+    answers: torch.Tensor | None = None
+    with torch.no_grad(), _evaluating(encoder, head, own_statistics=own_statistics):
+        for part in range(n_parts):
+            # every n-th row: rows sorted by class would otherwise have statistics of one class
+            rows = slice(part, None, n_parts)
+            logits = in_float32(head(encoder(x[rows].to(device))))
+            if answers is None:
+                answers = logits.new_empty((len(x), logits.shape[1]))
+            answers[rows] = logits
+    if answers is None:
+        raise ValueError("x has no rows: there is nothing to classify.")
+    return answers
+
+
+@contextmanager
+def _evaluating(*networks: nn.Module, own_statistics: bool) -> Iterator[None]:
+    modes = {module: module.training for network in networks for module in network.modules()}
+    try:
+        for module in modes:
+            module.training = own_statistics and isinstance(module, _NormBase)
+        with running_statistics_kept(*networks):
+            yield
+    finally:
+        for module, training in modes.items():
+            module.training = training
