@@ -26,9 +26,10 @@ def main() -> None:
 
         speed.run(args.repeats, args.results / "speed" / "records.jsonl")
     if args.what in ("all", "training"):
-        from benchmarks import colored_digits, speed, stacked_seeds, training_steps
+        from benchmarks import colored_digits, speed, stacked_seeds, training_steps, vanilla_training
 
         training_steps.run(records=args.results / "training_steps" / "records.jsonl")
+        vanilla_training.run(records=args.results / "vanilla_training" / "records.jsonl")
         stacked_seeds.run()
         print(speed.table(colored_digits.coloring()))
     if args.what in ("all", "scoring"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -124,13 +125,17 @@ class Loop:
     def update(self, optimizer: str, loss: torch.Tensor) -> None:
         """Go down a loss: gradients anew, their mean over processes, at most `clip` long, one step."""
         mean = self._mean(loss.detach())
-        if not torch.isfinite(mean):
+        value = mean.item()
+        if not math.isfinite(value):
             raise NotFiniteError(
-                f"the loss of {optimizer!r} is {float(mean)} at step {self.index}. {self.kept} "
+                f"the loss of {optimizer!r} is {value} at step {self.index}. {self.kept} "
                 "Lower the learning rate, or clip gradients."
             )
-        self.task.optimizers[optimizer].zero_grad(set_to_none=True)
-        self.fabric.backward(loss)
+        # by hand: the optimizer's own zero_grad reports to the profiler, which takes longer than a small network
+        for group in self.task.optimizers[optimizer].param_groups:
+            for weight in group["params"]:
+                weight.grad = None
+        loss.backward()
         self.apply(optimizer)
         self.log(**{optimizer: mean})
 

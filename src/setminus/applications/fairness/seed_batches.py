@@ -44,6 +44,7 @@ class SeedBatches(Batches):
         super().__init__(rows.T, size=size, seed=0)
         self.table = tensors
         self.seeds = seeds
+        self._dealt: list[torch.Tensor] = []
 
     def __len__(self) -> int:
         """Batches in an epoch, the last one perhaps smaller."""
@@ -52,24 +53,32 @@ class SeedBatches(Batches):
 
     def rows(self, step: int, share: tuple[int, int] = (0, 1)) -> torch.Tensor:
         """The rows of the table of one batch, of shape (seeds, size), or of one process's share of it."""
+        self._deal(self.epoch(step))
+        return self._part(self._order, step, share)
+
+    def at(self, step: int, share: tuple[int, int] = (0, 1)) -> Sequence[torch.Tensor]:
+        """The rows of one batch of each tensor, of shape (seeds, size, ...)."""
+        self._deal(self.epoch(step))
+        return [self._part(dealt, step, share) for dealt in self._dealt]
+
+    def _deal(self, epoch: int) -> None:
+        """Put all rows of an epoch in its order: a batch is then a part of memory, and nothing to look up."""
+        if epoch == self._epoch:
+            return
+        self._epoch = epoch
+        orders = [
+            rows[torch.from_numpy(np.random.default_rng([seed, epoch]).permutation(len(rows)))]
+            for seed, rows in zip(self.seeds, self.tensors[0].T, strict=True)
+        ]
+        self._order = torch.stack(orders)
+        flat = self._order.reshape(-1)
+        self._dealt = [table.index_select(0, flat).view(*self._order.shape, *table.shape[1:]) for table in self.table]
+
+    def _part(self, dealt: torch.Tensor, step: int, share: tuple[int, int]) -> torch.Tensor:
         rank, world = share
         if self.size % world:
             raise ValueError(
                 f"a batch of {self.size} rows cannot be dealt to {world} processes: take a multiple of {world}."
             )
-        if self.epoch(step) != self._epoch:
-            self._epoch = self.epoch(step)
-            orders = [
-                rows[torch.from_numpy(np.random.default_rng([seed, self._epoch]).permutation(len(rows)))]
-                for seed, rows in zip(self.seeds, self.tensors[0].T, strict=True)
-            ]
-            self._order = torch.stack(orders)
         start = step % len(self) * self.size
-        return self._order[:, start : start + self.size][:, rank::world]
-
-    def at(self, step: int, share: tuple[int, int] = (0, 1)) -> Sequence[torch.Tensor]:
-        """The rows of one batch of each tensor, of shape (seeds, size, ...)."""
-        rows = self.rows(step, share)
-        flat = rows.reshape(-1)
-        # one flat index: half the time of a square one
-        return [table.index_select(0, flat).view(*rows.shape, *table.shape[1:]) for table in self.table]
+        return dealt[:, start : start + self.size][:, rank::world]

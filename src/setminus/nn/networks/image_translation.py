@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import math
+from typing import Literal
+
 import torch
 from torch import nn
 
 from setminus.nn.networks.input_checks import check_images
 
-__all__ = ["DigitDiscriminator", "DigitGenerator"]
+__all__ = ["DigitDiscriminator", "DigitGenerator", "Norm"]
+
+Norm = Literal["batch", "group", "instance"]
+GROUPS = 8
+"""Of GroupNorm; fewer where they do not divide the channels."""
 
 
 class DigitGenerator(nn.Module):  # type: ignore[misc]
     """Images to images of the same size: two layers down, two that stay, two up.
 
     Convolutions of 4 x 4 with stride 2 to `width` and ``2 * width`` channels, two of 3 x 3, and two transposed ones of
-    4 x 4 back. BatchNorm and LeakyReLU 0.05 follow each but the last, which ends in tanh.
+    4 x 4 back. A normalisation and LeakyReLU 0.05 follow each but the last, which ends in tanh.
 
     Parameters
     ----------
     width : int, default=128
     channels : int, default=3
         Of the images, whose sides are multiples of 4: 16, 28, 32.
+    norm : {"batch", "group", "instance"}, default="batch"
+        The paper has BatchNorm, in which images see each other, and which translates otherwise in evaluation mode than
+        in training; the other two are the same in both.
 
     Examples
     --------
@@ -28,21 +38,24 @@ class DigitGenerator(nn.Module):  # type: ignore[misc]
     torch.Size([2, 3, 28, 28])
     """
 
-    def __init__(self, *, width: int = 128, channels: int = 3) -> None:
+    def __init__(self, *, width: int = 128, channels: int = 3, norm: Norm = "batch") -> None:
         super().__init__()
+        if norm not in NORMS:
+            raise ValueError(f"norm is {norm!r}: expected one of {', '.join(NORMS)}.")
         self.channels = channels
-        # BatchNorm takes the mean away again: a bias before it would do nothing
+        # where a channel's own mean is taken away again, a bias before it would do nothing
+        bias = norm == "group"
         self.layers = nn.Sequential(
-            nn.Conv2d(channels, width, 4, 2, padding=1, bias=False),
-            *_normalised(width),
-            nn.Conv2d(width, 2 * width, 4, 2, padding=1, bias=False),
-            *_normalised(2 * width),
-            nn.Conv2d(2 * width, 2 * width, 3, padding=1, bias=False),
-            *_normalised(2 * width),
-            nn.Conv2d(2 * width, 2 * width, 3, padding=1, bias=False),
-            *_normalised(2 * width),
-            nn.ConvTranspose2d(2 * width, width, 4, 2, padding=1, bias=False),
-            *_normalised(width),
+            nn.Conv2d(channels, width, 4, 2, padding=1, bias=bias),
+            *_normalised(width, norm),
+            nn.Conv2d(width, 2 * width, 4, 2, padding=1, bias=bias),
+            *_normalised(2 * width, norm),
+            nn.Conv2d(2 * width, 2 * width, 3, padding=1, bias=bias),
+            *_normalised(2 * width, norm),
+            nn.Conv2d(2 * width, 2 * width, 3, padding=1, bias=bias),
+            *_normalised(2 * width, norm),
+            nn.ConvTranspose2d(2 * width, width, 4, 2, padding=1, bias=bias),
+            *_normalised(width, norm),
             nn.ConvTranspose2d(width, channels, 4, 2, padding=1),
             nn.Tanh(),
         )
@@ -96,5 +109,12 @@ class DigitDiscriminator(nn.Module):  # type: ignore[misc]
         return self.layers(images)
 
 
-def _normalised(channels: int) -> list[nn.Module]:
-    return [nn.BatchNorm2d(channels), nn.LeakyReLU(0.05)]
+NORMS = {
+    "batch": nn.BatchNorm2d,
+    "group": lambda channels: nn.GroupNorm(math.gcd(GROUPS, channels), channels),
+    "instance": lambda channels: nn.InstanceNorm2d(channels, affine=True),
+}
+
+
+def _normalised(channels: int, norm: Norm) -> list[nn.Module]:
+    return [NORMS[norm](channels), nn.LeakyReLU(0.05)]
