@@ -13,7 +13,7 @@ from setminus.experiments import table1
 from setminus.experiments.style_transfer_tables import ROWS, Translation
 
 SIZE = table1.Size(
-    pixels=8,
+    pixels=16,
     train_digits=4000,
     judged=40,
     width=4,
@@ -21,16 +21,16 @@ SIZE = table1.Size(
     classifier=ClassifierConfig(width=4, epochs=4, batch_size=64, average=0.95),
     judge_digits=2000,
     judge=ClassifierConfig(width=4, epochs=2, batch_size=64, average=0.9),
-    environment_steps=20,
-    environment_decay=15,
+    norm="group",
+    learned="last_layer",
 )
 
 
 @pytest.fixture(scope="module")
 def found():
     """The metrics of some rows, on squares instead of digits: no data is needed."""
-    ink = np.zeros((4400, 8, 8, 1), dtype=np.uint8)
-    ink[:, 2:6, 2:6] = 255
+    ink = np.zeros((4400, 16, 16, 1), dtype=np.uint8)
+    ink[:, 4:12, 4:12] = 255
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table1, "shrunk_digits", lambda pixels: ink)
         return {

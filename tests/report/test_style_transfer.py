@@ -16,7 +16,7 @@ def record(method, seed, z1, z2, label=None):
     return {
         "name": "table1",
         "job": "style_transfer",
-        "config": {"method": method, "scale": "quick"},
+        "config": {"method": method, "scale": "quick", "pixels": 28, "norm": "group", "learned": "network"},
         "seed": seed,
         "versions": {"python": "3"},
         "command": "setminus reproduce table1",
@@ -70,10 +70,17 @@ def test_images_are_those_of_the_first_seed_for_every_method(records):
     assert b["title"] == "From domain B to A"
 
 
-def test_the_page_shows_it_escaped(records, monkeypatch):
+def test_what_differs_from_the_paper_is_said_and_no_more(records):
+    size, norm = style_transfer_section(records)["notes"]
+    assert size == "Images have 28 pixels a side." and "GroupNorm in place of the paper's BatchNorm" in norm
+    for record in records:
+        record["config"] |= {"norm": "batch", "learned": "last_layer"}
+    assert "That stage is ours" in style_transfer_section(records)["notes"][1]
+
+
+def test_the_page_shows_it_escaped(records):
     pytest.importorskip("jinja2")
     pytest.importorskip("plotly")
-    monkeypatch.setitem(page.EXPERIMENTS, "style_transfer", style_transfer_section)
     html = page.build_page(records)
     body = html[html.index("<main") : html.index("</main>")]
     assert "<i>" not in body and "<b>" not in body and "w_x &lt;i&gt; w_1" in body

@@ -38,6 +38,7 @@ FAIRNESS = ("table4", "table5")
 EXPERIMENTS: dict[str, str] = {
     **{name: f"setminus.experiments.laboratory.{name}" for name in LABORATORY},
     **{name: f"setminus.experiments.{name}" for name in FAIRNESS},
+    "table1": "setminus.experiments.table1",
     "principals": "setminus.experiments.invariant_digits",
 }
 """What can be reproduced, and the module that does it.

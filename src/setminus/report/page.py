@@ -13,6 +13,7 @@ from setminus.report.audit import audit_section
 from setminus.report.fairness import fairness_section
 from setminus.report.fairness_tables import fairness_tables_section
 from setminus.report.laboratory.section import laboratory_section, made_by, same_experiment
+from setminus.report.style_transfer import style_transfer_section
 
 __all__ = ["EXPERIMENTS", "build_page", "write_page"]
 
@@ -23,6 +24,7 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 EXPERIMENTS: dict[str, Callable[[list[dict[str, Any]]], dict[str, Any]]] = {
     "fairness_tables": fairness_tables_section,
     "laboratory": laboratory_section,
+    "style_transfer": style_transfer_section,
 }
 """Jobs whose records make one section for each experiment, not for each record."""
 

@@ -5,10 +5,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from setminus.applications.style_transfer.domain_classifiers import ClassifierConfig, log_proba  # noqa: E402
+from setminus.applications.style_transfer.domain_classifiers import (  # noqa: E402
+    ClassifierConfig,
+    fit_domain_classifier,
+    log_proba,
+)
 from setminus.applications.style_transfer.importance import fit_orthogonal_by_importance  # noqa: E402
 from setminus.applications.style_transfer.pixels import image_tensor  # noqa: E402
-from setminus.applications.style_transfer.principals import fit_principal  # noqa: E402
+from setminus.applications.style_transfer.principals import fit_last_layer_principal, fit_principal  # noqa: E402
 from setminus.datasets.colored_digits import ColoredDigits  # noqa: E402
 from setminus.invariant.environment_task import EnvironmentConfig  # noqa: E402
 from setminus.invariant.fitting import METHODS  # noqa: E402
@@ -58,11 +62,32 @@ def test_methods_of_environments_tell_digits(source):
     assert spread(network, "z1") > 0.4
 
 
+@pytest.fixture(scope="module")
+def environments():
+    """What is fitted, what is held out, and a classifier that pools the former."""
+    sets, held_out = (
+        [painted(model, seed, n=3000)[1] for seed, model in enumerate(MODEL.environments(), start)] for start in (0, 2)
+    )
+    x, y = (torch.cat(parts) for parts in zip(*sets, strict=True))
+    return sets, held_out, fit_domain_classifier(x, y, CONFIG, seed=0)
+
+
+@pytest.mark.parametrize("source", ["mldg", "trm", "fish"])
+def test_on_the_last_layer_they_leave_the_background_to_the_pooled_classifier(source, environments):
+    sets, held_out, pooled = environments
+    network = fit_last_layer_principal(source, sets, held_out, pooled)
+    assert not network.training
+    assert spread(network, "z1") > 0.7
+    assert abs(spread(network, "z2")) < 0.5 * spread(pooled, "z2")
+
+
 def test_what_does_not_fit_is_refused():
     sets = [painted(MODEL, 0, n=8)[1]] * 2
     with pytest.raises(ValueError, match="the oracle came with 2 sets"):
         fit_principal("oracle", sets, CONFIG, seed=0)
     with pytest.raises(ValueError, match="no source of principal classifiers is called 'irm': there are oracle, fish"):
         fit_principal("irm", sets, CONFIG, seed=0)
+    with pytest.raises(ValueError, match="no source of principal classifiers is called 'oracle'"):
+        fit_last_layer_principal("oracle", sets, sets, torch.nn.Linear(1, 1))
     with pytest.raises(ValueError, match="'mldg' came with a EnvironmentConfig"):
         fit_principal("mldg", sets, CONFIG, seed=0, environments=EnvironmentConfig())

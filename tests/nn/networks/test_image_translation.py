@@ -55,7 +55,18 @@ def test_only_the_generator_sees_its_batch():
     assert not torch.allclose(generator(images)[:1], generator(images[:1]), atol=1e-3)
 
 
+@pytest.mark.parametrize("norm", ["group", "instance"])
+def test_other_norms_let_every_image_stand_for_itself(norm):
+    generator, images = DigitGenerator(width=6, norm=norm), torch.randn(4, 3, 16, 16)
+    assert not sees_whole_batch(generator)
+    torch.testing.assert_close(generator(images)[:1], generator(images[:1]))
+    torch.testing.assert_close(generator(images), generator.eval()(images))
+    assert not any(isinstance(layer, torch.nn.BatchNorm2d) for layer in generator.modules())
+
+
 def test_what_is_refused():
+    with pytest.raises(ValueError, match="norm is 'layer': expected one of batch, group, instance"):
+        DigitGenerator(norm="layer")
     with pytest.raises(ValueError, match="images are 30 x 30: expected sides of 8 or more that are multiples of 4"):
         DigitGenerator(width=4)(torch.zeros(2, 3, 30, 30))
     with pytest.raises(ValueError, match="images are 32 x 32: expected 28 x 28; resize them, or build the network"):

@@ -15,6 +15,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.optim.swa_utils import update_bn
 
+from setminus.applications.style_transfer.pixels import signed
 from setminus.nn.batches import Batches
 from setminus.nn.networks.classifiers import DigitClassifier
 from setminus.nn.networks.initialization import seeded
@@ -70,7 +71,7 @@ class _Fit(Task):
 
     def step(self, loop: Loop) -> None:
         x, y, weights = loop.batch(self.batches)
-        losses = cross_entropy(self.modules["network"](x), y, reduction="none")
+        losses = cross_entropy(self.modules["network"](signed(x)), y, reduction="none")
         loop.update("network", (weights * losses).mean())
 
     def rate(self, step: int) -> float:
@@ -90,6 +91,7 @@ def fit_domain_classifier(
     Parameters
     ----------
     x : Tensor of shape (n, channels, height, width)
+        As bytes, or in [-1, 1].
     y : Tensor of shape (n,), int64
         0 for domain A, 1 for domain B.
     config : ClassifierConfig
@@ -119,7 +121,7 @@ def fit_domain_classifier(
     outcome = train(task, TrainingConfig(steps=task.steps, seed=seed, ema=config.average, log_every=0))
     fitted: nn.Module = outcome.averaged.get("network", network)
     # of a training's last steps they would be those of other weights
-    update_bn(x.split(ROWS_AT_ONCE), fitted)
+    update_bn((signed(part) for part in x.split(ROWS_AT_ONCE)), fitted)
     return fitted.eval()
 
 
@@ -137,4 +139,4 @@ def log_proba(network: nn.Module, x: torch.Tensor) -> torch.Tensor:
     Tensor
     """
     with torch.no_grad():
-        return torch.cat([network(part) for part in x.split(ROWS_AT_ONCE)]).double().log_softmax(-1)
+        return torch.cat([network(signed(part)) for part in x.split(ROWS_AT_ONCE)]).double().log_softmax(-1)
