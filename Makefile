@@ -16,7 +16,7 @@ endif
 help: ## list these targets
 	@grep -E '^[a-z]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
 
-demo: $(VENV)/.installed-demo ## a model made fair, audited and written up: about a minute after installation
+demo: $(VENV)/.installed-demo ## the tour: a model made fair and audited, three claims checked, a page about it: a minute after installation
 	@$(BIN)/setminus demo
 
 test: lint types $(VENV)/.installed-dev ## everything that must hold: style, types, imports, tests, doctests
