@@ -15,7 +15,6 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-import setminus
 from setminus.scale.parts import Parts, Scorer, score_rows
 from setminus.tables.errors import TableError
 from setminus.tables.reading import Table, open_table
@@ -143,13 +142,14 @@ def _client(scheduler: str | None, folder: Path) -> Iterator[Any]:
 
 def _check_workers(client: Any) -> None:
     """Raise where a worker has not this version of the library: it would hang, or give other scores."""
+    here = version("setminus")
     try:
         found = set(client.run(version, "setminus").values())
     except PackageNotFoundError:
         found = set()
-    if found != {setminus.__version__}:
+    if found != {here}:
         raise TableError(
             f"the workers have setminus {' and '.join(sorted(found)) or 'not installed'}, expected "
-            f"{setminus.__version__} as here",
-            f'Install it for every worker: pip install "setminus[scale]=={setminus.__version__}"',
+            f"{here} as here",
+            f'Install it for every worker: pip install "setminus[scale]=={here}"',
         )
