@@ -170,7 +170,7 @@ def test_a_bad_value_is_told_as_by_the_other_engine(rows, cluster, tmp_path):
 
 
 def test_workers_with_another_version_are_refused(rows, cluster, monkeypatch, tmp_path):
-    monkeypatch.setattr("setminus.__version__", "9.9")
+    monkeypatch.setattr("setminus.scale.dask_parts._own_version", lambda: "9.9")
     table = put(rows, tmp_path / "in.parquet")
     with pytest.raises(TableError, match=r"the workers have setminus .*, expected 9\.9 as here"):
         score_file(table, tmp_path / "out.parquet", SCORER, engine="dask", scheduler=cluster.scheduler_address)

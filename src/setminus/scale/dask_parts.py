@@ -142,7 +142,7 @@ def _client(scheduler: str | None, folder: Path) -> Iterator[Any]:
 
 def _check_workers(client: Any) -> None:
     """Raise where a worker has not this version of the library: it would hang, or give other scores."""
-    here = version("setminus")
+    here = _own_version()
     try:
         found = set(client.run(version, "setminus").values())
     except PackageNotFoundError:
@@ -153,3 +153,7 @@ def _check_workers(client: Any) -> None:
             f"{here} as here",
             f'Install it for every worker: pip install "setminus[scale]=={here}"',
         )
+
+
+def _own_version() -> str:
+    return version("setminus")
