@@ -149,8 +149,7 @@ def _check_workers(client: Any) -> None:
         found = set()
     if found != {here}:
         raise TableError(
-            f"the workers have setminus {' and '.join(sorted(found)) or 'not installed'}, expected "
-            f"{here} as here",
+            f"the workers have setminus {' and '.join(sorted(found)) or 'not installed'}, expected {here} as here",
             f'Install it for every worker: pip install "setminus[scale]=={here}"',
         )
 
