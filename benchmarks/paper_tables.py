@@ -66,8 +66,8 @@ WHY = {
 ### Why some rows differ from the paper's
 
 - The code behind the paper has one split: of 900 rows the first 800 are for training, 100 for testing. Here each seed
-  deals all 1,000 anew. A gap of one split is then a matter of a few rows, as the deviations show, and **Vanilla**, whose
-  gaps are wide in the paper, has small ones on average.
+  deals all 1,000 anew. A gap of one split is then a matter of a few rows, as the deviations show, and **Vanilla**,
+  whose gaps are wide in the paper, has small ones on average.
 - **L-MIFR** hardly leaves the frequency of the larger label, 70 %: its decoder has to learn 58 columns from 600 rows,
   and the price of its budget is found within 300 steps.
 - Most pairs of rows are too close to tell. No conclusion about fairness should rest on this table alone.
