@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
@@ -15,8 +16,6 @@ from setminus.datasets.synthetic.input_gradients import InputGradientModel
 from setminus.experiments.laboratory.prop7 import PenalizedLoss, exact_slopes, explained_by_z1, fit_penalized
 from setminus.experiments.runs import Run
 
-if TYPE_CHECKING:
-    import torch
 
     from setminus.experiments.fairness_record import Step
 
@@ -69,8 +68,6 @@ def gradient_products(
     >>> bool(np.allclose(gradient_products(model, x), (exact.principal * exact.orthogonal).sum(axis=1)))
     True
     """
-    import torch
-
     k, m = len(model.mean1), len(model.mean2)
     full = 2 * np.r_[model.mean1, model.mean2, 0.0] if full is None else full
     principal = 2 * np.r_[model.mean1, 0.0] if principal is None else principal
@@ -126,8 +123,6 @@ def _fitted(features: Floats, y: NDArray[Any]) -> Floats:
 
 def _penalized(model: InputGradientModel, x: Floats, y: NDArray[Any]) -> dict[str, float]:
     """The classifier that a strong penalty on the product trains: how large its product is, and what it knows."""
-    import torch
-
     principal_gradient = model.gradients(x).principal
     tensors = [torch.tensor(values, dtype=torch.float64) for values in (x, y, principal_gradient)]
     loss = PenalizedLoss(tensors[0], tensors[1], tensors[2], penalty="dot", weight=_PENALTY_WEIGHT)
@@ -146,7 +141,5 @@ def _penalized(model: InputGradientModel, x: Floats, y: NDArray[Any]) -> dict[st
 
 
 def _log_proba(features: torch.Tensor, slopes: Floats) -> torch.Tensor:
-    import torch
-
     log_odds = features @ torch.tensor(slopes[:-1]) + slopes[-1]
     return torch.log_softmax(torch.stack([torch.zeros_like(log_odds), log_odds], dim=1), dim=1)

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from setminus.core.orthogonalize import orthogonalize
 from setminus.datasets.synthetic.input_gradients import InputGradientModel, expectation_of_log_odds, paper_example
 from setminus.experiments.runs import Run
 
-if TYPE_CHECKING:
-    import torch
 
     from setminus.experiments.fairness_record import Step
 
@@ -69,8 +68,6 @@ class PenalizedLoss:
 
     def parts(self, parameters: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Cross-entropy and expected penalty."""
-        import torch
-
         log_odds = self.x @ parameters[:-1] + parameters[-1]
         cross_entropy = torch.nn.functional.binary_cross_entropy_with_logits(log_odds, self.y)
         proba = torch.sigmoid(log_odds)
@@ -100,8 +97,6 @@ def fit_penalized(loss: PenalizedLoss, starts: list[Floats], max_iter: int = 150
     value : float
         The loss there.
     """
-    import torch
-
     found = []
     for start in starts:
         parameters = torch.tensor(start, dtype=torch.float64, requires_grad=True)
@@ -159,8 +154,6 @@ def exact_slopes(model: InputGradientModel) -> dict[str, Floats]:
 
 
 def _measure(seeds: tuple[int, ...], step: Step, *, matrix: str, n: int) -> Iterator[dict[str, Any]]:
-    import torch
-
     model = _model(matrix)
     slopes = exact_slopes(model)
     starts = [np.r_[slopes[name], 0.0] for name in ("full", "orthogonal", "nested")]
