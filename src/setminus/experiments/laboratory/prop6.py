@@ -13,11 +13,9 @@ from sklearn.linear_model import LogisticRegression
 
 from setminus.core.orthogonalize import orthogonalize_log
 from setminus.datasets.synthetic.input_gradients import InputGradientModel
+from setminus.experiments.fairness_record import Step
 from setminus.experiments.laboratory.prop7 import PenalizedLoss, exact_slopes, explained_by_z1, fit_penalized
 from setminus.experiments.runs import Run
-
-
-    from setminus.experiments.fairness_record import Step
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "gradient_products", "plan"]
 

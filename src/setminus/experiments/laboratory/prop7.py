@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 
 from setminus.core.orthogonalize import orthogonalize
 from setminus.datasets.synthetic.input_gradients import InputGradientModel, expectation_of_log_odds, paper_example
+from setminus.experiments.fairness_record import Step
 from setminus.experiments.runs import Run
-
-
-    from setminus.experiments.fairness_record import Step
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "PenalizedLoss", "exact_slopes", "explained_by_z1", "fit_penalized", "plan"]
 
