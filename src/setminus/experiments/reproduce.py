@@ -39,13 +39,14 @@ EXPERIMENTS: dict[str, str] = {
     **{name: f"setminus.experiments.laboratory.{name}" for name in LABORATORY},
     **{name: f"setminus.experiments.{name}" for name in FAIRNESS},
     "table1": "setminus.experiments.table1",
+    "table3": "setminus.experiments.table3",
     "principals": "setminus.experiments.invariant_digits",
 }
 """What can be reproduced, and the module that does it.
 
 A module has `CLAIM`, `DEFAULT_SEEDS`, ``plan(scale, seeds)``, and where it compares methods that can be chosen,
-`METHODS`; its plan then takes ``methods``, too. Where another section of the page than the laboratory's shows its
-records, it has a `JOB`.
+`METHODS`; its plan then takes ``methods``, too, and likewise `PAIRS` of domains and ``pairs``. Where another section of
+the page than the laboratory's shows its records, it has a `JOB`.
 """
 TRAINING = ("torch", "lightning_fabric", "safetensors", "torchmetrics", "PIL")
 """What the extra nn brings."""
@@ -72,7 +73,9 @@ def find_names(wanted: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def plan_runs(name: str, *, scale: Scale, seeds: int | None = None, methods: Sequence[str] = ()) -> list[Run]:
+def plan_runs(
+    name: str, *, scale: Scale, seeds: int | None = None, methods: Sequence[str] = (), pairs: Sequence[str] = ()
+) -> list[Run]:
     """The runs of an experiment.
 
     Parameters
@@ -82,8 +85,8 @@ def plan_runs(name: str, *, scale: Scale, seeds: int | None = None, methods: Seq
         Minutes on two cores, or the paper's sizes.
     seeds : int, optional
         How many, from 0 on; by default what the experiment takes for enough.
-    methods : sequence of str
-        Only these, where the experiment compares methods.
+    methods, pairs : sequence of str
+        Only these, where the experiment compares methods, or has several pairs of domains.
 
     Returns
     -------
@@ -95,13 +98,16 @@ def plan_runs(name: str, *, scale: Scale, seeds: int | None = None, methods: Seq
         raise ValueError(f"seeds is {count}, but a run needs one: give 1 or more.")
     # one that a module only imports for itself is not its own
     public = getattr(module, "__all__", dir(module))
-    known: tuple[str, ...] = module.METHODS if "METHODS" in public else ()
-    for method in methods:
-        if not known:
-            raise ValueError(f"{name} does not compare methods: leave out {', '.join(methods)}.")
-        if method not in known:
-            raise ValueError(f"{name} has no method {method!r}: {_advice(method, known)}")
-    chosen = {"methods": tuple(methods) or known} if known else {}
+    chosen: dict[str, tuple[str, ...]] = {}
+    for kind, wanted in (("method", methods), ("pair", pairs)):
+        known = tuple(getattr(module, f"{kind}s".upper())) if f"{kind}s".upper() in public else ()
+        if wanted and not known:
+            raise ValueError(f"{name} does not compare {kind}s: leave out {', '.join(wanted)}.")
+        for one in wanted:
+            if one not in known:
+                raise ValueError(f"{name} has no {kind} {one!r}: {_advice(one, known)}")
+        if known:
+            chosen[f"{kind}s"] = tuple(wanted) or known
     runs: list[Run] = module.plan(scale, tuple(range(count)), **chosen)
     return runs
 
@@ -113,6 +119,7 @@ def reproduce(
     scale: Scale = "quick",
     seeds: int | None = None,
     methods: Sequence[str] = (),
+    pairs: Sequence[str] = (),
     jobs: int = 1,
     step: Step = nullcontext,
     progress: Progress = lambda done, total: None,
@@ -124,7 +131,7 @@ def reproduce(
     ----------
     name : str
     records : Path
-    scale, seeds, methods
+    scale, seeds, methods, pairs
         See `plan_runs`.
     jobs, step, progress, failed
         See `execute`.
@@ -135,9 +142,9 @@ def reproduce(
         The records, as the file holds them.
     """
     module = _module(name)
-    runs = plan_runs(name, scale=scale, seeds=seeds, methods=methods)
+    runs = plan_runs(name, scale=scale, seeds=seeds, methods=methods, pairs=pairs)
     options = [f"--scale {scale}", *([f"--seeds {seeds}"] if seeds else [])]
-    options += [f"--methods {','.join(methods)}"] if methods else []
+    options += [f"--{kind} {','.join(names)}" for kind, names in (("methods", methods), ("pairs", pairs)) if names]
     return execute(
         runs,
         records,
