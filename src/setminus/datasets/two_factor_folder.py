@@ -1,0 +1,260 @@
+"""A user's own images in two folders, with labels of one factor in a CSV.
+
+The images of folder A and of folder B differ in more than one factor. The CSV tells one of them, for some images or
+for all, so that the other can be told from it.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import os
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setminus.datasets.image_arrays import Bytes
+from setminus.datasets.image_files import SUFFIXES, check_size, decode_into, show_names
+from setminus.datasets.images import UNLABELLED
+
+Ints = NDArray[np.int64]
+
+
+# eq=False: comparing arrays field by field has no single truth value
+@dataclass(frozen=True, eq=False)
+class LabelledImages:
+    """Images of two domains, and others, with the labels of one factor.
+
+    Parameters
+    ----------
+    x : uint8 array of shape (n, size, size, 3)
+        First those of folder A, then those of B, then those of neither.
+    y : int array of shape (n,)
+        0 in folder A, 1 in B, -1 in neither.
+    z : int array of shape (n,)
+        0 or 1, which stand for `values`; -1 where the CSV has no label.
+    values : (str, str)
+        The labels; the first is the one that is more frequent in A than in B.
+    files : tuple of Path
+        Where each image comes from.
+    """
+
+    x: Bytes
+    y: Ints
+    z: Ints
+    values: tuple[str, str]
+    files: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class TwoFactorFolder:
+    r"""Images in two folders, with a CSV that tells one factor.
+
+    Parameters
+    ----------
+    a_folder, b_folder : path
+        The images of domain A and of domain B; folders within them are not entered.
+    labels_csv : path
+        A table with a header, separated by commas. The first column names files: as they are called in folder A or
+        B, or, for these and for images elsewhere, by their path from the folder of the CSV.
+    column : str
+        The column with the factor, of two values; an empty cell is no label.
+    size : int
+        Height and width to which images are cut and resized.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> grey = b"P5 1 1 255 "
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("a/1", "a/2", "b/3", "b/4", "more/5"):
+    ...         Path(folder, name).parent.mkdir(exist_ok=True)
+    ...         _ = Path(folder, f"{name}.pgm").write_bytes(grey + bytes([100]))
+    ...     rows = ["file,hair", "1.pgm,dark", "3.pgm,fair", "4.pgm,fair", "more/5.pgm,dark"]
+    ...     _ = Path(folder, "labels.csv").write_text("\n".join(rows))
+    ...     mine = TwoFactorFolder(f"{folder}/a", f"{folder}/b", f"{folder}/labels.csv", "hair", size=8).load()
+    >>> mine.x.shape, mine.values
+    ((5, 8, 8, 3), ('dark', 'fair'))
+    >>> mine.y.tolist(), mine.z.tolist()
+    ([0, 0, 1, 1, -1], [0, -1, 1, 1, 0])
+    """
+
+    a_folder: str | os.PathLike[str]
+    b_folder: str | os.PathLike[str]
+    labels_csv: str | os.PathLike[str]
+    column: str
+    size: int = 64
+
+    def load(self) -> LabelledImages:
+        """Check folders and labels, then read the images.
+
+        Returns
+        -------
+        LabelledImages
+            All images of both folders, and those images elsewhere that have a label.
+
+        Raises
+        ------
+        ValueError
+            If a folder, the CSV or an image is not as it must be, or if the labels cannot tell the factors apart.
+        """
+        check_size(self.size)
+        a, b = (_images_in(Path(folder), letter) for folder, letter in ((self.a_folder, "A"), (self.b_folder, "B")))
+        if a[0].parent == b[0].parent:
+            raise ValueError(f"folders A and B are both {str(a[0].parent)!r}: give two folders.")
+        table = Path(self.labels_csv)
+        roots = (a[0].parent, b[0].parent, table.parent.resolve())
+        labels = _match(read_labels(table, self.column), roots, table)
+        in_folders = {*a, *b}
+        elsewhere = tuple(file for file in labels if file not in in_folders)
+        unlike = [str(file) for file in elsewhere if file.parent in roots[:2]]
+        if unlike:
+            raise ValueError(
+                f"{table} names files of folder A or B that are not called like an image: {show_names(unlike)}. "
+                f"Let their names end in one of {', '.join(sorted(SUFFIXES))}, or remove these rows."
+            )
+        files = (*a, *b, *elsewhere)
+        y = np.repeat([0, 1, UNLABELLED], [len(a), len(b), len(elsewhere)])
+        given = np.array([labels.get(file, "") for file in files])
+        values = self._values(given, y)
+        x = np.empty((len(files), self.size, self.size, 3), dtype=np.uint8)
+        decode_into(x, ((row, str(file), file) for row, file in enumerate(files)))
+        z = np.select([given == values[0], given == values[1]], [0, 1], UNLABELLED)
+        return LabelledImages(x=x, y=y, z=z, values=values, files=files)
+
+    def _values(self, given: NDArray[np.str_], y: Ints) -> tuple[str, str]:
+        """The two labels, that of domain A first; an error where the factor cannot be learned from them."""
+        labelled = given != ""
+        found, counts = np.unique(given[labelled], return_counts=True)
+        what = f"column {self.column!r}"
+        if len(found) != 2:
+            raise ValueError(f"{what} has {len(found)} values ({show_names(found.tolist()) or 'all empty'}): give two.")
+        if counts.min() < 2:
+            raise ValueError(
+                f"{what} has {str(found[counts.argmin()])!r} for one image: each value needs at least 2 images."
+            )
+        within = [np.unique(given[labelled & (y == domain)]) for domain in (0, 1)]
+        if max(map(len, within)) < 2 and not np.any(y == UNLABELLED):
+            a, b = (show_names(one.tolist()) or "no label" for one in within)
+            raise ValueError(
+                f"{what} is constant within each folder (A: {a}, B: {b}) and no labelled image is outside of them: "
+                "whatever else differs between the folders goes along with it, and the overlap from which the two "
+                "could be told apart is missing. List images outside of A and B in the CSV, in which it does not."
+            )
+        # where a folder has no label it could have either
+        share = [np.mean(given[labelled & (y == k)] == found[1]) if len(within[k]) else 0.5 for k in (0, 1)]
+        first, second = found.tolist() if share[0] <= share[1] else found.tolist()[::-1]
+        return first, second
+
+
+def read_labels(path: str | os.PathLike[str], column: str) -> dict[str, str]:
+    """Read the labels of files from a CSV.
+
+    Parameters
+    ----------
+    path : path
+        A table with a header, separated by commas, in UTF-8; the first column names files.
+    column : str
+        The column with the labels.
+
+    Returns
+    -------
+    dict of str to str
+        From the name to the label, without the rows whose label is empty.
+    """
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            rows = [row for row in csv.reader(file, strict=True) if any(cell.strip() for cell in row)]
+    except FileNotFoundError:
+        raise ValueError(f"{path} does not exist: give the CSV with the labels.") from None
+    except (UnicodeDecodeError, csv.Error, OSError) as error:
+        raise ValueError(f"{path} cannot be read as a CSV in UTF-8 ({error}).") from error
+    header = [cell.strip() for cell in rows[0]] if rows else []
+    if len(header) < 2:
+        raise ValueError(
+            f"{path} has the columns {header}: expected a header of a column with file names and at least one with "
+            "labels, separated by commas."
+        )
+    if header[1:].count(column) != 1:
+        near = difflib.get_close_matches(column, header[1:], n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise ValueError(
+            f"{path} has {header[1:].count(column)} columns of labels called {column!r}: {hint}"
+            f"It has the names of files in {header[0]!r}, then {header[1:]}."
+        )
+    uneven = [row[0] for row in rows[1:] if len(row) != len(header)]
+    if uneven:
+        raise ValueError(
+            f"{path} has {len(header)} columns, but more or fewer cells in the rows of {show_names(uneven)}: "
+            "put a name that has a comma in double quotes."
+        )
+    twice = [name for name, count in Counter(row[0] for row in rows[1:]).items() if count > 1]
+    if twice:
+        raise ValueError(f"{path} lists files more than once: {show_names(twice)}. Keep one row for each.")
+    position = header.index(column, 1)
+    return {row[0]: label for row in rows[1:] if (label := row[position].strip())}
+
+
+def _images_in(folder: Path, letter: str) -> list[Path]:
+    if not folder.is_dir():
+        raise ValueError(f"folder {letter} is {str(folder)!r}, which is not a folder.")
+    files = [
+        file
+        for file in sorted(folder.resolve().iterdir())
+        # hidden files with the suffix of an image are what some systems leave beside each one
+        if file.suffix.lower() in SUFFIXES and not file.name.startswith(".") and file.is_file()
+    ]
+    if len(files) < 2:
+        raise ValueError(
+            f"folder {letter}, {str(folder)!r}, has {len(files)} images ({', '.join(sorted(SUFFIXES))}): "
+            "at least 2 are needed."
+        )
+    return files
+
+
+def _match(labels: dict[str, str], roots: tuple[Path, Path, Path], table: Path) -> dict[Path, str]:
+    """The labels by file, where each name leads to one file."""
+    hostile = [name for name in labels if not _is_plain(name)]
+    if hostile:
+        raise ValueError(
+            f"{table} names files that are absolute, lead upwards or have control characters: {show_names(hostile)}. "
+            "Name files as in folder A or B, or by their path from the folder of the CSV."
+        )
+    # one file may be reached from several roots, also through links to folders: it counts once
+    found = {
+        name: {(root / name).parent.resolve() / Path(name).name for root in roots if _is_file(root / name)}
+        for name in labels
+    }
+    absent = [name for name, files in found.items() if not files]
+    if absent:
+        raise ValueError(
+            f"{table} names {len(absent)} files that are neither in folder A nor in B nor beside the CSV: "
+            f"{show_names(absent)}. Correct or remove these rows."
+        )
+    unclear = [name for name, files in found.items() if len(files) > 1]
+    if unclear:
+        raise ValueError(
+            f"{table} names files that are in more than one of folder A, folder B and the folder of the CSV: "
+            f"{show_names(unclear)}. Give their path from the folder of the CSV, or other names."
+        )
+    matched = {files.pop(): name for name, files in found.items()}
+    if len(matched) < len(labels):
+        again = [name for name in labels if name not in matched.values()]
+        raise ValueError(f"{table} lists files more than once, by different paths: {show_names(again)}.")
+    return {file: labels[name] for file, name in matched.items()}
+
+
+def _is_plain(name: str) -> bool:
+    path = PurePath(name)
+    return bool(name) and not path.is_absolute() and ".." not in path.parts and min(name) >= " "
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        # a name that is too long for the disk
+        return False

@@ -1,0 +1,113 @@
+"""Images with two known binary factors: their four groups, and the sets that oracles and environments are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setminus.datasets.split import Split, random_split
+
+__all__ = ["environments", "group_weights", "oracle_orthogonal", "oracle_principal", "split_groups"]
+
+
+def split_groups(split: Split, fractions: Sequence[float], seed: int) -> tuple[Split, ...]:
+    """Deal faces at random into parts, each with its share of all groups of (z1, z2), also of the small ones.
+
+    Parameters
+    ----------
+    split : Split
+        With `z1` and `z2` of 0 and 1.
+    fractions : sequence of float
+        The share of each part; the paper has (0.8, 0.2) for training and test.
+    seed : int
+        Seed of the shuffle.
+
+    Returns
+    -------
+    tuple of Split
+        One per fraction.
+    """
+    rows = Split(x=np.arange(len(split)), y=_groups(split))
+    return tuple(split.take(part.x) for part in random_split(rows, fractions, seed))
+
+
+def group_weights(split: Split) -> NDArray[np.float64]:
+    """Weights under which the groups of (z1, z2) that are there weigh the same; their mean is 1.
+
+    ``weight = n / (number of groups * size of the row's group)``: then neither factor tells the other where all
+    four groups are there.
+
+    Parameters
+    ----------
+    split : Split
+        With `z1` and `z2` of 0 and 1.
+
+    Returns
+    -------
+    float array of shape (n,)
+        One weight per row.
+
+    Examples
+    --------
+    >>> z1, z2 = np.array([0, 0, 0, 1]), np.array([0, 0, 0, 1])
+    >>> group_weights(Split(x=np.zeros(4), y=z1, z1=z1, z2=z2)).round(3).tolist()
+    [0.667, 0.667, 0.667, 2.0]
+    """
+    _, group, sizes = np.unique(_groups(split), return_inverse=True, return_counts=True)
+    return np.asarray(len(split) / (len(sizes) * sizes[group]))
+
+
+def oracle_principal(split: Split) -> Split:
+    """The faces `split`, of all four groups, with ``y = z1``: under `group_weights` only `z1` tells the class."""
+    return _all_groups(replace(split, y=_factors(split)[0]))
+
+
+def oracle_orthogonal(split: Split) -> Split:
+    """The faces `split`, of all four groups, with ``y = z2``: under `group_weights` only `z2` tells the class."""
+    return _all_groups(replace(split, y=_factors(split)[1]))
+
+
+def environments(split: Split) -> list[Split]:
+    """The paper's two environments, between which only p(y|z1) stays.
+
+    In the first both factors tell the class: it has the two groups in which ``z1 == z2``. The second has all four.
+    In both ``y = z1``, and groups weigh the same under `group_weights`.
+
+    Parameters
+    ----------
+    split : Split
+        From `load_celeba`, with faces in all groups.
+
+    Returns
+    -------
+    list of Split
+        Two.
+    """
+    everything = oracle_principal(split)
+    z1, z2 = _factors(split)
+    return [everything.take(z1 == z2), everything]
+
+
+def _factors(split: Split) -> tuple[NDArray[Any], NDArray[Any]]:
+    if split.z1 is None or split.z2 is None:
+        raise ValueError("the split has no z1 or no z2: both factors are needed, as from load_celeba.")
+    return split.z1, split.z2
+
+
+def _groups(split: Split) -> NDArray[Any]:
+    z1, z2 = _factors(split)
+    return np.asarray(2 * z1 + z2)
+
+
+def _all_groups(split: Split) -> Split:
+    sizes = np.bincount(_groups(split), minlength=4)
+    if not sizes.all():
+        raise ValueError(
+            f"the groups (z1, z2) = 00, 01, 10, 11 have {sizes.tolist()} rows: where one is empty "
+            "the two factors cannot be told apart. Choose other attributes or more faces."
+        )
+    return split
