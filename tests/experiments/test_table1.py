@@ -17,7 +17,7 @@ SIZE = table1.Size(
     train_digits=4000,
     judged=40,
     width=4,
-    translation=Translation(steps=6, batch_size=8, evaluate_every=2),
+    translation=Translation(steps=6, batch_size=8, evaluate_every=2, precision="32-true"),
     classifier=ClassifierConfig(width=4, epochs=4, batch_size=64, average=0.95),
     judge_digits=2000,
     judge=ClassifierConfig(width=4, epochs=2, batch_size=64, average=0.9),
@@ -33,9 +33,10 @@ def found():
     ink[:, 4:12, 4:12] = 255
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table1, "shrunk_digits", lambda pixels: ink)
+        patch.setattr(table1, "LAST_LAYER_ROWS", 400)
         return {
             method: next(iter(table1.measure((0,), lambda name: nullcontext(), method=method, size=SIZE)))
-            for method in ("vanilla", "orthogonal_fish", "importance_oracle", "orthogonal_oracle")
+            for method in ("vanilla", "orthogonal_mldg", "importance_oracle", "orthogonal_oracle")
         }
 
 
@@ -72,12 +73,18 @@ def test_the_log_ratio_is_recorded_beside_the_exact_one(found):
         assert ratio["exact"] == pytest.approx([np.log(9), -np.log(9)], abs=1e-3)
         assert ratio["mean"] == pytest.approx(ratio["exact"], abs=0.9)
     # another principal classifier, another ratio
-    assert found["orthogonal_fish"]["log_ratio"]["mean"] != found["orthogonal_oracle"]["log_ratio"]["mean"]
+    assert found["orthogonal_mldg"]["log_ratio"]["mean"] != found["orthogonal_oracle"]["log_ratio"]["mean"]
+
+
+def test_a_row_whose_last_layer_is_ours_says_so(found):
+    labels = [metrics["row"]["label"] for metrics in found.values()]
+    assert labels == ["Vanilla", "w_x \\ w_1 (MLDG, last layer)", "IS (Oracle)", "w_x \\ w_1 (Oracle)"]
 
 
 def test_the_plan_has_the_rows_of_the_paper_in_its_order():
     runs = table1.plan("paper", (0, 1))
     assert [run.config["method"] for run in runs] == list(ROWS) == list(table1.PAPER)
     assert runs[0].config["width"] == 128 and runs[0].config["translation"]["batch_size"] == 128
+    assert (runs[0].config["norm"], runs[0].config["learned"]) == ("batch", "network")
     json.dumps(runs[0].config)
     assert [run.config["method"] for run in table1.plan("quick", (0,), ("vanilla",))] == ["vanilla"]

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from setminus.report import page
-from setminus.report.style_transfer import charts, score_rows, style_transfer_section
+from setminus.report.style_transfer import charts, score_rows, style_transfer_section, summary
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC"
 
@@ -16,7 +16,15 @@ def record(method, seed, z1, z2, label=None):
     return {
         "name": "table1",
         "job": "style_transfer",
-        "config": {"method": method, "scale": "quick", "pixels": 28, "norm": "group", "learned": "network"},
+        "config": {
+            "method": method,
+            "scale": "quick",
+            "pixels": 28,
+            "width": 32,
+            "translation": {"steps": 1600, "batch_size": 32, "rate": 1e-3},
+            "norm": "group",
+            "learned": "network",
+        },
         "seed": seed,
         "versions": {"python": "3"},
         "command": "setminus reproduce table1",
@@ -56,6 +64,11 @@ def test_scores_are_means_over_seeds_beside_the_papers(records):
     assert orthogonal["cells"][0]["sd"] is None
 
 
+def test_the_summary_puts_the_papers_number_first(records):
+    assert summary(records)[1] == ("Vanilla: Z2 accuracy", "14.3 %", "30.0 ± 14.1 %")
+    assert len(summary(records)) == 4
+
+
 def test_curves_are_means_over_seeds(records):
     z1, z2, loss = charts(records)
     assert [line.name for line in z1.marks] == ["Vanilla", "w_x <i> w_1"]
@@ -72,7 +85,10 @@ def test_images_are_those_of_the_first_seed_for_every_method(records):
 
 def test_what_differs_from_the_paper_is_said_and_no_more(records):
     size, norm = style_transfer_section(records)["notes"]
-    assert size == "Images have 28 pixels a side." and "GroupNorm in place of the paper's BatchNorm" in norm
+    assert (
+        "28 pixels a side" in size and "32 channels; 1,600 steps of 32 images of each domain at a rate of 0.001" in size
+    )
+    assert "GroupNorm in place of the paper's BatchNorm" in norm
     for record in records:
         record["config"] |= {"norm": "batch", "learned": "last_layer"}
     assert "That stage is ours" in style_transfer_section(records)["notes"][1]

@@ -18,7 +18,7 @@ from setminus.applications.style_transfer.samples import strip_png
 from setminus.applications.style_transfer.transfer_task import TransferConfig, TransferTask
 from setminus.datasets.image_arrays import from_signed_nchw
 from setminus.nn.cyclegan import CycleGAN
-from setminus.nn.precision import fast_precision
+from setminus.nn.precision import Precision, fast_precision
 from setminus.nn.resume import Outcome
 from setminus.nn.task import TrainingConfig
 from setminus.nn.training import train
@@ -65,11 +65,14 @@ ROWS: dict[str, Row] = {
 
 @dataclass(frozen=True)
 class Translation:
-    """How long a row is trained, and how often it is looked at."""
+    """How long a row is trained, at which rate of Adam, and how often it is looked at."""
 
     steps: int
     batch_size: int
     evaluate_every: int = 50
+    rate: float = 2e-4
+    precision: Precision | None = None
+    """None takes the quickest that the machine has."""
 
 
 def translated(
@@ -103,14 +106,18 @@ def translated(
         `samples` as PNG in base64.
     """
     task = TransferTask(
-        networks, *domains, TransferConfig(batch_size=size.batch_size, seed=seed), log_ratio=log_ratio, judge=judge
+        networks,
+        *domains,
+        TransferConfig(batch_size=size.batch_size, rate=size.rate, seed=seed),
+        log_ratio=log_ratio,
+        judge=judge,
     )
     config = TrainingConfig(
         steps=size.steps,
         seed=seed,
         log_every=size.evaluate_every,
         evaluate_every=size.evaluate_every,
-        precision=fast_precision(),
+        precision=size.precision or fast_precision(),
     )
     outcome = train(task, config)
     return {
