@@ -84,14 +84,16 @@ def test_images_are_those_of_the_first_seed_for_every_method(records):
 
 
 def test_what_differs_from_the_paper_is_said_and_no_more(records):
-    size, norm = style_transfer_section(records)["notes"]
+    size, norm, chosen = style_transfer_section(records)["notes"]
     assert (
         "28 pixels a side" in size and "32 channels; 1,600 steps of 32 images of each domain at a rate of 0.001" in size
     )
     assert "GroupNorm in place of the paper's BatchNorm" in norm
+    assert "chosen on seed 0" in chosen
     for record in records:
-        record["config"] |= {"norm": "batch", "learned": "last_layer"}
-    assert "That stage is ours" in style_transfer_section(records)["notes"][1]
+        record["config"] |= {"norm": "batch", "learned": "last_layer", "scale": "paper"}
+    (_, learned) = style_transfer_section(records)["notes"]
+    assert "That stage is ours" in learned
 
 
 def test_the_page_shows_it_escaped(records):

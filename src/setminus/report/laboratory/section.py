@@ -107,10 +107,12 @@ def laboratory_section(records: Records) -> dict[str, Any]:
 
 def made_by(records: Records) -> dict[str, Any]:
     """How an experiment's records came about, as one record says it of itself."""
-    last = records[-1]
+    first, last = records[0]["config"], records[-1]
+    telling = {key for record in records for key in record["config"] if record["config"][key] != first.get(key)}
     steps: dict[str, float] = {}
     for record in records:
-        config = {key: value for key, value in record["config"].items() if key != "scale"}
+        # what all runs share would only hide what tells them apart
+        config = {key: value for key, value in record["config"].items() if key in telling}
         step = ", ".join(f"{key} {value}" for key, value in config.items()) or record["name"]
         steps[step] = steps.get(step, 0.0) + record["seconds"]
     return {
@@ -123,7 +125,7 @@ def made_by(records: Records) -> dict[str, Any]:
 
 def _module(name: str) -> Any:
     """The module that draws an experiment; the name comes from a record, so that only known ones are loaded."""
-    known = {module.name for module in iter_modules(setminus.report.laboratory.__path__)} - {"section"}
+    known = {module.name for module in iter_modules(setminus.report.laboratory.__path__)} - {"section", "over_seeds"}
     if name not in known:
         raise ValueError(f"no charts are known for {name!r}: the page shows {', '.join(sorted(known)) or 'none yet'}.")
     return import_module(f"{setminus.report.laboratory.__name__}.{name}")
