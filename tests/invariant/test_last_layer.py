@@ -8,6 +8,7 @@ torch = pytest.importorskip("torch")
 
 from setminus.invariant.environment_task import pooled, risk  # noqa: E402
 from setminus.invariant.last_layer import CANDIDATES, TRM, fit_last_layer  # noqa: E402
+from setminus.nn.networks.initialization import seeded  # noqa: E402
 
 BACKGROUNDS = (0.8, 0.4)
 EXACT_POOLED = math.log(0.95 / 0.05) / 2, math.log(0.8 / 0.2) / 2
@@ -98,7 +99,7 @@ def test_the_result_is_calibrated_on_held_out_rows(environments):
 
 
 def test_the_network_stays_and_the_same_call_gives_the_same_bits(environments):
-    network = Mixed()
+    network = seeded(0, Mixed)
     before = copy.deepcopy(network.state_dict())
     one, same = (fit_last_layer("fish", environments, environments, network, CANDIDATES["fish"][:1]) for _ in range(2))
     assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
