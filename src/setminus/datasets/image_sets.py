@@ -69,6 +69,8 @@ class ImageSet:
         What the labels 0, 1, 2, ... stand for.
     advice : str
         What to do where no source has the set.
+    drawn : bool, default=False
+        Whether it is made when it is asked for, so that it needs no source.
 
     Examples
     --------
@@ -80,6 +82,7 @@ class ImageSet:
     shape: tuple[int, int, int]
     class_names: tuple[str, ...]
     advice: str
+    drawn: bool = False
 
 
 def _npz_only(owner: str) -> str:
@@ -103,6 +106,7 @@ IMAGE_SETS: dict[str, ImageSet] = {
             DIGITS,
             "or put train_32x32.mat and test_32x32.mat (ufldl.stanford.edu/housenumbers) into images/svhn/ there.",
         ),
+        ImageSet("drawn_digits", (32, 32, 3), DIGITS, "", drawn=True),
         ImageSet("gtsrb", (32, 32, 3), TRAFFIC_SIGNS, _npz_only("benchmark.ini.rub.de")),
         ImageSet("syn_signs", (32, 32, 3), TRAFFIC_SIGNS, _npz_only("the authors of the Synthetic Signs dataset")),
         ImageSet(

@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from setminus.datasets.drawn_digits import DRAWN_SETS, draw_digits
 from setminus.datasets.image_sets import IMAGE_SETS, ImageSet
 from setminus.datasets.official_images import Arrays, forget_fetched, read_official
 from setminus.datasets.sources import ChecksumError, DataUnavailableError, cache_folder, find_local
@@ -33,11 +34,12 @@ def load_images(name: str, part: Part = "train") -> Split:
     are read, from that folder or from where the table of sources has them, and kept in the cache as such an
     ``.npz``: it appears there whole or not at all, and the next call finds it.
 
-    Prepared files may hold a random part of a set; official ones are read whole.
+    Prepared files may hold a random part of a set; official ones are read whole. "drawn_digits" has no files: they
+    are drawn anew, the same at each call.
 
     Parameters
     ----------
-    name : {"mnist", "usps", "mnist_m", "svhn", "gtsrb", "syn_signs", "cifar10", "stl10"}
+    name : {"mnist", "usps", "mnist_m", "svhn", "drawn_digits", "gtsrb", "syn_signs", "cifar10", "stl10"}
         The set; `class_names` says what its labels stand for.
     part : {"train", "test", "unlabelled"}
         Not every set has all three.
@@ -56,6 +58,8 @@ def load_images(name: str, part: Part = "train") -> Split:
         If no source has the set.
     """
     known = _image_set(name)
+    if known.drawn:
+        return _drawn(part)
     given = find_local(f"{name}.npz")
     if given is not None:
         return load_npz(given, part, known)
@@ -149,6 +153,13 @@ def _image_set(name: str) -> ImageSet:
     if name not in IMAGE_SETS:
         raise ValueError(f"no image set is called {name!r}; the known ones are {sorted(IMAGE_SETS)}.")
     return IMAGE_SETS[name]
+
+
+def _drawn(part: str) -> Split:
+    if part not in DRAWN_SETS:
+        raise ValueError(f"drawn_digits has no part {part!r}: it has {sorted(DRAWN_SETS)}.")
+    n, random_state = DRAWN_SETS[part]
+    return draw_digits(n, random_state=random_state)
 
 
 def _prepare(known: ImageSet, prepared: Path) -> None:

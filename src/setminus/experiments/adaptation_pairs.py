@@ -53,6 +53,7 @@ PAIRS: dict[str, PaperPair] = {
     "mnist-usps": PaperPair("mnist", "usps"),
     "syn_signs-gtsrb": PaperPair("syn_signs", "gtsrb"),
     "mnist-svhn": PaperPair("mnist", "svhn"),
+    "drawn_digits-svhn": PaperPair("drawn_digits", "svhn"),
     "cifar10-stl10": PaperPair("cifar10", "stl10", scored_share=0.3),
     "stl10-cifar10": PaperPair("stl10", "cifar10"),
 }
