@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from setminus.datasets.split import Split, random_split
 
-__all__ = ["environments", "group_weights", "oracle_orthogonal", "oracle_principal", "split_groups"]
+__all__ = [
+    "environments",
+    "even_groups",
+    "group_weights",
+    "groups_of",
+    "oracle_orthogonal",
+    "oracle_principal",
+    "split_groups",
+]
 
 
 def split_groups(split: Split, fractions: Sequence[float], seed: int) -> tuple[Split, ...]:
@@ -31,8 +39,24 @@ def split_groups(split: Split, fractions: Sequence[float], seed: int) -> tuple[S
     tuple of Split
         One per fraction.
     """
-    rows = Split(x=np.arange(len(split)), y=_groups(split))
+    rows = Split(x=np.arange(len(split)), y=groups_of(split))
     return tuple(split.take(part.x) for part in random_split(rows, fractions, seed))
+
+
+def groups_of(split: Split) -> NDArray[np.int64]:
+    """The group of each row, ``2 * z1 + z2``.
+
+    Parameters
+    ----------
+    split : Split
+        With `z1` and `z2` of 0 and 1.
+
+    Returns
+    -------
+    int array of shape (n,)
+    """
+    z1, z2 = _factors(split)
+    return np.asarray(2 * z1 + z2)
 
 
 def group_weights(split: Split) -> NDArray[np.float64]:
@@ -57,8 +81,37 @@ def group_weights(split: Split) -> NDArray[np.float64]:
     >>> group_weights(Split(x=np.zeros(4), y=z1, z1=z1, z2=z2)).round(3).tolist()
     [0.667, 0.667, 0.667, 2.0]
     """
-    _, group, sizes = np.unique(_groups(split), return_inverse=True, return_counts=True)
+    _, group, sizes = np.unique(groups_of(split), return_inverse=True, return_counts=True)
     return np.asarray(len(split) / (len(sizes) * sizes[group]))
+
+
+def even_groups(split: Split, seed: int) -> Split:
+    """The same faces, those of small groups of (z1, z2) several times, so that groups are equally large.
+
+    For what cannot weigh rows; where it can, `group_weights` says the same without copies.
+
+    Parameters
+    ----------
+    split : Split
+        With `z1` and `z2` of 0 and 1.
+    seed : int
+        Of the order of rows, and of which faces come once more than others.
+
+    Returns
+    -------
+    Split
+
+    Examples
+    --------
+    >>> z1, z2 = np.array([0, 0, 0, 1]), np.array([0, 0, 0, 1])
+    >>> even_groups(Split(x=np.zeros(4), y=z1, z1=z1, z2=z2), seed=0).y.mean()
+    np.float64(0.5)
+    """
+    rng = np.random.default_rng(seed)
+    group = groups_of(split)
+    members = [rng.permutation(np.flatnonzero(group == one)) for one in np.unique(group)]
+    largest = max(map(len, members))
+    return split.take(rng.permutation(np.concatenate([np.resize(rows, largest) for rows in members])))
 
 
 def oracle_principal(split: Split) -> Split:
@@ -98,13 +151,8 @@ def _factors(split: Split) -> tuple[NDArray[Any], NDArray[Any]]:
     return split.z1, split.z2
 
 
-def _groups(split: Split) -> NDArray[Any]:
-    z1, z2 = _factors(split)
-    return np.asarray(2 * z1 + z2)
-
-
 def _all_groups(split: Split) -> Split:
-    sizes = np.bincount(_groups(split), minlength=4)
+    sizes = np.bincount(groups_of(split), minlength=4)
     if not sizes.all():
         raise ValueError(
             f"the groups (z1, z2) = 00, 01, 10, 11 have {sizes.tolist()} rows: where one is empty "

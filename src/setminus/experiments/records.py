@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import os
 import platform
+import re
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,6 +21,9 @@ logger = logging.getLogger(__name__)
 
 Record = dict[str, Any]
 
+BESIDE = "beside"
+"""The key of metrics that are kept in a file of their own beside the records, and its folder: images that may be
+looked at but not passed on, for example. Where that file is missing, the rest of the record is as good as before."""
 REQUIRED = ("name", "config", "seed", "versions", "metrics", "seconds")
 
 
@@ -32,7 +37,8 @@ def append_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> No
     ----------
     path : path
     record : mapping
-        With at least the keys name, config, seed, versions, metrics and seconds; numpy values become plain ones.
+        With at least the keys name, config, seed, versions, metrics and seconds; numpy values become plain ones. What
+        its metrics hold under `BESIDE`, a dictionary, is written to a file of its own.
 
     Examples
     --------
@@ -48,11 +54,20 @@ def append_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> No
         raise ValueError(
             f"the record has no {', '.join(missing)}; it holds {', '.join(record) or 'nothing'}: add the rest."
         )
+    apart = record["metrics"].get(BESIDE)
+    if apart is not None:
+        mark = _mark(record)
+        rest = {key: value for key, value in record["metrics"].items() if key != BESIDE}
+        record = {**record, "metrics": rest, BESIDE: mark}
     try:
         line = json.dumps(record, allow_nan=False, default=_plain) + "\n"
     except ValueError as error:
         raise ValueError(f"the record {record['name']!r} holds a NaN or an infinity: write None instead.") from error
     Path(path).parent.mkdir(parents=True, exist_ok=True)
+    if apart is not None:
+        place = _beside(Path(path), mark)
+        place.parent.mkdir(exist_ok=True)
+        write_json(place, apart)
     # appending and unbuffered: two runs that finish together each get a line of their own
     with Path(path).open("a+b", buffering=0) as file:
         _mend_end(file)
@@ -70,6 +85,7 @@ def read_records(path: str | os.PathLike[str]) -> list[Record]:
     Returns
     -------
     list of dict
+        What was written beside the file is in their metrics, where it is still there.
 
     Raises
     ------
@@ -83,7 +99,7 @@ def read_records(path: str | os.PathLike[str]) -> list[Record]:
     for number, line in enumerate(lines, start=1):
         record = _parse(line)
         if record is not None:
-            records.append(record)
+            records.append(_whole(record, Path(path)))
         elif number == len(lines):
             if line:
                 logger.warning("%s: ignoring line %d, which a killed run left unfinished", path, number)
@@ -138,6 +154,24 @@ def versions(*packages: str) -> dict[str, str]:
         except PackageNotFoundError:
             found[package] = "not installed"
     return {**found, "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"}
+
+
+def _mark(record: Mapping[str, Any]) -> str:
+    about = json.dumps([record[key] for key in ("name", "config", "seed")], sort_keys=True, default=_plain)
+    return hashlib.sha256(about.encode()).hexdigest()[:16]
+
+
+def _beside(path: Path, mark: str) -> Path:
+    return path.parent / BESIDE / f"{mark}.json"
+
+
+def _whole(record: Record, path: Path) -> Record:
+    mark = str(record.get(BESIDE, ""))
+    # a record from elsewhere must not lead to another file
+    if not re.fullmatch("[0-9a-f]{16}", mark) or not _beside(path, mark).is_file():
+        return record
+    apart = _parse(_beside(path, mark).read_text(encoding="utf-8")) or {}
+    return {**record, "metrics": {**record["metrics"], **apart}}
 
 
 def _parse(line: str) -> Record | None:

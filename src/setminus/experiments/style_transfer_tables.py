@@ -83,6 +83,7 @@ def translated(
     *,
     log_ratio: nn.Module | None,
     seed: int,
+    plain_steps: int = 0,
 ) -> dict[str, Any]:
     """Train one row, and judge it along the way.
 
@@ -98,6 +99,8 @@ def translated(
     log_ratio : Module, optional
         What the generators are told of z2; None is plain CycleGAN.
     seed : int
+    plain_steps : int
+        Steps before the generators are told anything.
 
     Returns
     -------
@@ -108,7 +111,7 @@ def translated(
     task = TransferTask(
         networks,
         *domains,
-        TransferConfig(batch_size=size.batch_size, rate=size.rate, seed=seed),
+        TransferConfig(batch_size=size.batch_size, rate=size.rate, seed=seed, plain_steps=plain_steps),
         log_ratio=log_ratio,
         judge=judge,
     )
@@ -131,7 +134,9 @@ def translated(
 def _scores(outcome: Outcome) -> dict[str, Any]:
     """Means over the last evaluations, and the curves that lead there."""
     found = outcome.evaluations
-    curves = {"step": [one["step"] for one in found], "agreement": [one["agreement"] for one in found]}
+    curves = {"step": [one["step"] for one in found]}
+    if "measured" in found[0]:
+        curves["agreement"] = [one["agreement"] for one in found]
     for way, suffix in (("oracle", ""), ("measured", "_measured")):
         for name in ("z1", "z2"):
             if way in found[0]:

@@ -85,6 +85,7 @@ def fit_domain_classifier(
     *,
     seed: int,
     weights: torch.Tensor | None = None,
+    network: nn.Module | None = None,
 ) -> nn.Module:
     """Train the paper's classifier of images on the domains they come from.
 
@@ -100,6 +101,9 @@ def fit_domain_classifier(
     weights : Tensor of shape (n,), optional
         Of the rows, such as `importance_weights`: the classifier is then w_2 by importance sampling.
 
+    network : Module, optional
+        Another one than the paper's for digits, from images in [-1, 1] to logits; trained in place.
+
     Returns
     -------
     Module
@@ -113,7 +117,8 @@ def fit_domain_classifier(
     >>> log_proba(network, x).shape
     torch.Size([64, 2])
     """
-    network = seeded(seed, lambda: DigitClassifier(width=config.width, channels=x.shape[1]))
+    if network is None:
+        network = seeded(seed, lambda: DigitClassifier(width=config.width, channels=x.shape[1]))
     network.to(memory_format=torch.channels_last)
     rows = torch.ones(len(x)) if weights is None else weights
     batches = Batches(x, y, rows, size=config.batch_size, seed=seed)

@@ -21,6 +21,7 @@ def fit_orthogonal_by_importance(
     *,
     seed: int,
     prior: Any = "uniform",
+    network: nn.Module | None = None,
 ) -> nn.Module:
     """Train p(y|z2) on images weighted by ``phi = p(y) / w_1(x)_y``.
 
@@ -36,6 +37,8 @@ def fit_orthogonal_by_importance(
     seed : int
     prior : two numbers (A, B) or "uniform"
         The domains' shares in the data that the principal classifier was trained on.
+    network : Module, optional
+        See `fit_domain_classifier`.
 
     Returns
     -------
@@ -51,4 +54,4 @@ def fit_orthogonal_by_importance(
     torch.Size([32, 2])
     """
     phi = importance_weights(y.numpy(), log_proba(principal, x).exp().numpy(), prior)
-    return fit_domain_classifier(x, y, config, seed=seed, weights=torch.from_numpy(phi).float())
+    return fit_domain_classifier(x, y, config, seed=seed, weights=torch.from_numpy(phi).float(), network=network)

@@ -1,13 +1,15 @@
-"""The paper's classifier of colored digits."""
+"""Classifiers of images: the paper's for colored digits, a deeper one for photographs."""
 
 from __future__ import annotations
+
+import itertools
 
 import torch
 from torch import nn
 
 from setminus.nn.networks.input_checks import check_images
 
-__all__ = ["DigitClassifier"]
+__all__ = ["DigitClassifier", "PhotoClassifier"]
 
 
 class DigitClassifier(nn.Module):  # type: ignore[misc]
@@ -51,6 +53,46 @@ class DigitClassifier(nn.Module):  # type: ignore[misc]
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Logits of shape (n, n_classes)."""
         check_images(images, self.channels, at_least=2)
+        return self.head(self.features(images))
+
+
+class PhotoClassifier(nn.Module):  # type: ignore[misc]
+    """Four convolutions that each halve the image, an average over what is left, and a linear layer.
+
+    The convolutions are 3 x 3, with ReLU and BatchNorm after each, to `width`, twice, four times and eight times
+    `width` channels: what they see of a photograph of 64 x 64 is half of it, where `DigitClassifier` sees a spot.
+
+    Parameters
+    ----------
+    n_classes : int, default=2
+    width : int, default=32
+    channels : int, default=3
+        Of the images, whose sides are 16 or more.
+
+    Attributes
+    ----------
+    features : torch.nn.Module
+        From images to ``8 * width`` numbers each.
+    head : torch.nn.Linear
+        From those to logits.
+
+    Examples
+    --------
+    >>> PhotoClassifier(width=4)(torch.zeros(2, 3, 64, 64)).shape
+    torch.Size([2, 2])
+    """
+
+    def __init__(self, n_classes: int = 2, *, width: int = 32, channels: int = 3) -> None:
+        super().__init__()
+        self.channels = channels
+        sizes = [channels, *(width * 2**level for level in range(4))]
+        blocks = [_block(n_inputs, n_outputs, stride=2) for n_inputs, n_outputs in itertools.pairwise(sizes)]
+        self.features = nn.Sequential(*itertools.chain(*blocks), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        self.head = nn.Linear(sizes[-1], n_classes)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Logits of shape (n, n_classes)."""
+        check_images(images, self.channels, at_least=16)
         return self.head(self.features(images))
 
 
