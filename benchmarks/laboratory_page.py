@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from setminus.experiments.records import read_records
-from setminus.report.charts.matplotlib_charts import draw
-from setminus.report.laboratory.section import charts_of, columns_of, summary_of
+from setminus.report.laboratory.section import draw_picture, summary_of
 
-NAMES = ("fig1", *(f"prop{k}" for k in range(1, 8)), "fig2a", "fig2b", "fig2c", "theorem1", "pitfalls")
+NAMES = ("fig1", *(f"prop{k}" for k in range(1, 8)), "fig2a", "fig2b", "fig2c", "fig3", "fig4", "theorem1", "pitfalls")
+RECORDS_OF = {"fig3": "table1", "fig4": "table1"}
+"""Where a picture is drawn from the records of another experiment."""
 
 
 def run(results: Path, docs: Path) -> None:
@@ -18,23 +19,30 @@ def run(results: Path, docs: Path) -> None:
     text = page.read_text(encoding="utf-8")
     (docs / "laboratory").mkdir(exist_ok=True)
     for name in NAMES:
-        path = results / name / "records.jsonl"
+        path = records_of(name, results)
         if path.exists():
             records = read_records(path)
-            text = with_block(text, name, block(records))
-            draw(charts_of(records), docs / "laboratory" / f"{name}.png", columns=columns_of(records))
+            text = with_block(text, name, block(name, records))
+            draw_picture(name, records, docs / "laboratory" / f"{name}.png")
     page.write_text(text, encoding="utf-8")
     print(f"wrote {page} and its pictures")
 
 
-def block(records: list[dict[str, Any]]) -> str:
+def records_of(name: str, results: Path) -> Path:
+    """The file that a block is made from."""
+    return results / RECORDS_OF.get(name, name) / "records.jsonl"
+
+
+def block(name: str, records: list[dict[str, Any]]) -> str:
     """The picture, the paper's claim, what was expected and what was measured, and the command."""
+    if name in RECORDS_OF:
+        return images_block(name)
     first = records[0]
     seeds = len({record["seed"] for record in records})
     rows = [f"| {what} | {expected} | {measured} |" for what, expected, measured in summary_of(records)]
     return "\n".join(
         [
-            f"![{first['name']}](laboratory/{first['name']}.png)",
+            f"![{name}](laboratory/{name}.png)",
             "",
             f"**Claim.** {first['claim']}",
             "",
@@ -49,6 +57,16 @@ def block(records: list[dict[str, Any]]) -> str:
             f"`{first['command']}`, {seeds} {'seed' if seeds == 1 else 'seeds'}.",
             "",
         ]
+    )
+
+
+def images_block(name: str) -> str:
+    """The picture, and where it is from: the numbers are in the table."""
+    source = RECORDS_OF[name]
+    return (
+        f"![{name}](laboratory/{name}.png)\n\n"
+        f"`setminus reproduce {name}`, from the records of [{source}](tables.md), which it measures where they are "
+        "missing.\n"
     )
 
 

@@ -1,4 +1,7 @@
-"""Tables 4 and 5 beside the paper's, as a page and as a few rows for the README, from records alone."""
+"""The paper's tables beside ours, as a page and as a few rows for the README, from records alone.
+
+Here are tables 4 and 5; those of style transfer are in `transfer_tables`.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,27 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from benchmarks import transfer_tables
 from setminus.experiments.records import read_records
 from setminus.report.fairness_rows import KINDS, METRICS, RULES, Row, estimate, rows_of
 from setminus.report.fairness_standing import near_the_paper, of_the_paper, order_of_rows, shown, standing
 from setminus.report.fairness_tables import ABOUT_ROWS, ABOUT_RULES, spread
 
-TITLES = {
+FAIRNESS = {
     "table4": "Table 4: Adult, the sensitive attribute is sex",
     "table5": "Table 5: German credit, the sensitive attribute is age above the median",
 }
+TITLES = {**transfer_tables.TITLES, **FAIRNESS}
 
 HEAD = """\
-# The paper's fairness tables
+# The paper's tables
 
-Made by `python -m benchmarks tables` from {files};
-do not edit. The records are made by `setminus reproduce fairness`.
+Made by `python -m benchmarks tables` from the records in `results/` of {names};
+do not edit. The records are made by `setminus reproduce`.
+"""
+
+FAIRNESS_HEAD = """\
+## Fairness
 
 Every row has the paper's network and its features, among which the sensitive attribute is not, with two exceptions:
 gradient boosting, which takes the columns as they are, and other libraries' methods that fit models themselves, which
@@ -50,7 +59,7 @@ other, are level where one of them is not clearly worse in either, and lose othe
 
 WHY = {
     "table4": """\
-### Why some rows differ from the paper's
+#### Why some rows differ from the paper's
 
 - **w_x \\ w_1** with the prior that the formula asks for is more accurate than the paper's row and has other gaps: in
   the code behind the paper the prior cancels, so that its row is the one with the uniform prior. Compare that one.
@@ -63,7 +72,7 @@ WHY = {
 - Gaps of **ReBias** and **Vanilla** agree within what one more run would give.
 """,
     "table5": """\
-### Why some rows differ from the paper's
+#### Why some rows differ from the paper's
 
 - The code behind the paper has one split: of 900 rows the first 800 are for training, 100 for testing. Here each seed
   deals all 1,000 anew. A gap of one split is then a matter of a few rows, as the deviations show, and **Vanilla**,
@@ -100,8 +109,12 @@ def read_tables(results: Path) -> dict[str, list[dict[str, Any]]]:
 
 def write(tables: dict[str, list[dict[str, Any]]]) -> str:
     """The page."""
-    files = " and ".join(f"`results/{name}/records.jsonl`" for name in tables)
-    return "\n".join([HEAD.format(files=files), *(_table(name, rows_of(found)) for name, found in tables.items())])
+    parts = [HEAD.format(names=_listed(tables))]
+    transfer = [transfer_tables.table(name, tables[name]) for name in transfer_tables.TITLES if name in tables]
+    fairness = [_table(name, rows_of(tables[name])) for name in FAIRNESS if name in tables]
+    parts += [transfer_tables.HEAD, *transfer] if transfer else []
+    parts += [FAIRNESS_HEAD, *fairness] if fairness else []
+    return "\n".join(parts)
 
 
 def brief(tables: dict[str, list[dict[str, Any]]]) -> str:
@@ -137,9 +150,9 @@ def brief(tables: dict[str, list[dict[str, Any]]]) -> str:
 
 def _table(name: str, rows: list[Row]) -> str:
     seeds = max(len(row.seeds) for row in rows)
-    lines = [f"## {TITLES[name]}", "", f"{seeds} seeds. {ABOUT_ROWS[name]}", ""]
+    lines = [f"### {TITLES[name]}", "", f"{seeds} seeds. {ABOUT_ROWS[name]}", ""]
     for rule in RULES:
-        lines += [f"### {RULE_TITLES[rule]}", "", ABOUT_RULES[rule], "", COLUMNS]
+        lines += [f"#### {RULE_TITLES[rule]}", "", ABOUT_RULES[rule], "", COLUMNS]
         for kind, title in KINDS.items():
             some = [row for row in rows if row.kind == kind]
             lines += [f"| **{title}** |  |  |  |  |  |  |  |  |  |"] if some else []
@@ -147,7 +160,7 @@ def _table(name: str, rows: list[Row]) -> str:
         lines += ["", near_the_paper(rows, rule), ""]
         lines += _bullets(f"**{metric}**: {words}" for metric, words in order_of_rows(rows, rule))
     lines += [WHY[name]] if name in WHY else []
-    lines += ["### Where we lose, and where not", "", LOSE]
+    lines += ["#### Where we lose, and where not", "", LOSE]
     lines += _bullets(f"{outcome}: **{rival}**, {why}" for rival, outcome, why in standing(rows, RULES[0]))
     return "\n".join(lines)
 
@@ -164,6 +177,11 @@ def _row(row: Row, rule: str) -> str:
 
 def _paper(row: Row, metric: str) -> str:
     return of_the_paper(metric, row.paper[metric]) if row.paper else ""
+
+
+def _listed(names: Iterable[str]) -> str:
+    *others, last = (f"`{name}`" for name in names)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _bullets(lines: Iterable[str]) -> list[str]:

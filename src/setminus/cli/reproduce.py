@@ -21,7 +21,8 @@ def reproduce(
         typer.Argument(
             metavar="NAME",
             help="fig1, fig2a, fig2b, fig2c, prop1 to prop7, theorem1, pitfalls; laboratory is all of these. "
-            "table4, table5; fairness is both. table1, table3: hours. principals.",
+            "table4, table5; fairness is both. table1, table2, table3, table6: hours; fig3, fig4: images of table1. "
+            "principals.",
             show_default=False,
         ),
     ],
@@ -55,7 +56,7 @@ def reproduce(
     Example: setminus reproduce table4 --methods vanilla,laftr_0.5,tuned_proxy --seeds 3
     """
     from setminus.cli.display import Display
-    from setminus.experiments.reproduce import find_names, plan_runs
+    from setminus.experiments.reproduce import find_names, plan_runs, records_of
     from setminus.experiments.runs import FailedRunsError
 
     wanted = find_names(names)
@@ -69,13 +70,15 @@ def reproduce(
     measured: list[dict[str, Any]] = []
     for name in wanted:
         options = {"scale": scale, "seeds": seeds, "methods": chosen, "pairs": domains, "jobs": jobs}
+        measured_in = out / records_of(name)
         try:
-            records = _measure(name, out / name, display, options)
+            records = _measure(name, measured_in, display, options)
         except FailedRunsError as error:
             failures += error.failures
             continue
-        measured += records
-        _show(name, records, out / name, display, page=page)
+        # a figure may show the records of a table that was asked for, too
+        measured += [record for record in records if record not in measured]
+        _show(name, records, measured_in / "records.jsonl", out / name, display, page=page)
     if page and len({record["name"] for record in measured}) > 1:
         from setminus.report.page import write_page
 
@@ -103,21 +106,20 @@ def _measure(name: str, folder: Path, display: Display, options: dict[str, Any])
         )
 
 
-def _show(name: str, records: list[dict[str, Any]], folder: Path, display: Display, *, page: bool) -> None:
+def _show(name: str, records: list[dict[str, Any]], file: Path, folder: Path, display: Display, *, page: bool) -> None:
     """The numbers in the terminal, the charts as a picture, and the page; then where all of it is."""
-    from setminus.report.laboratory.section import charts_of, columns_of, summary_of, title_of
+    from setminus.report.laboratory.section import draw_picture, summary_of, title_of
 
     display.summary(title_of(name), summary_of(records))
     display.say("")
-    paths = [folder / "records.jsonl"]
+    paths = [file]
     if page:
-        from setminus.report.charts.matplotlib_charts import draw
         from setminus.report.page import write_page
 
-        charts = charts_of(records)
-        if charts:
-            paths.append(folder / f"{name}.png")
-            draw(charts, paths[-1], columns=columns_of(records))
+        folder.mkdir(parents=True, exist_ok=True)
+        picture = folder / f"{name}.png"
+        if draw_picture(name, records, picture):
+            paths.append(picture)
         paths.append(write_page(folder / "index.html", records))
     for path in paths:
         typer.echo(path.resolve())

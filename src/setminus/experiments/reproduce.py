@@ -15,7 +15,7 @@ from setminus.experiments.runs import Progress, Run, execute
 if TYPE_CHECKING:
     from setminus.experiments.fairness_record import Step
 
-__all__ = ["EXPERIMENTS", "GROUPS", "Scale", "find_names", "plan_runs", "reproduce"]
+__all__ = ["EXPERIMENTS", "GROUPS", "Scale", "find_names", "plan_runs", "records_of", "reproduce"]
 
 Scale = Literal["quick", "paper"]
 
@@ -39,6 +39,10 @@ EXPERIMENTS: dict[str, str] = {
     **{name: f"setminus.experiments.laboratory.{name}" for name in LABORATORY},
     **{name: f"setminus.experiments.{name}" for name in FAIRNESS},
     "table1": "setminus.experiments.table1",
+    "fig3": "setminus.experiments.table1_samples",
+    "fig4": "setminus.experiments.table1_samples",
+    "table2": "setminus.experiments.table2",
+    "table6": "setminus.experiments.table6",
     "table3": "setminus.experiments.table3",
     "principals": "setminus.experiments.invariant_digits",
 }
@@ -46,7 +50,8 @@ EXPERIMENTS: dict[str, str] = {
 
 A module has `CLAIM`, `DEFAULT_SEEDS`, ``plan(scale, seeds)``, and where it compares methods that can be chosen,
 `METHODS`; its plan then takes ``methods``, too, and likewise `PAIRS` of domains and ``pairs``. Where another section of
-the page than the laboratory's shows its records, it has a `JOB`.
+the page than the laboratory's shows its records, it has a `JOB`; where it plans runs of another experiment, whose
+records it shows in its own way, `RECORDS_OF` that.
 """
 TRAINING = ("torch", "lightning_fabric", "safetensors", "torchmetrics", "PIL")
 """What the extra nn brings."""
@@ -71,6 +76,12 @@ def find_names(wanted: Iterable[str]) -> list[str]:
             raise ValueError(f"there is no experiment {name!r}: {_advice(name, [*EXPERIMENTS, *GROUPS])}")
         found += GROUPS.get(name, (name,))
     return list(dict.fromkeys(found))
+
+
+def records_of(name: str) -> str:
+    """The experiment whose records are wanted for a name: mostly itself."""
+    source: str = getattr(_module(name), "RECORDS_OF", name)
+    return source
 
 
 def plan_runs(
@@ -131,6 +142,7 @@ def reproduce(
     ----------
     name : str
     records : Path
+        The file of ``records_of(name)``.
     scale, seeds, methods, pairs
         See `plan_runs`.
     jobs, step, progress, failed
@@ -143,13 +155,17 @@ def reproduce(
     """
     module = _module(name)
     runs = plan_runs(name, scale=scale, seeds=seeds, methods=methods, pairs=pairs)
+    source = records_of(name)
+    if source != name:
+        # its own number of seeds may be another one than that of the experiment that a record's command repeats
+        seeds = seeds or module.DEFAULT_SEEDS
     options = [f"--scale {scale}", *([f"--seeds {seeds}"] if seeds else [])]
     options += [f"--{kind} {','.join(names)}" for kind, names in (("methods", methods), ("pairs", pairs)) if names]
     return execute(
         runs,
         records,
         jobs=jobs,
-        command=" ".join(["setminus reproduce", name, *options]),
+        command=" ".join(["setminus reproduce", source, *options]),
         job=getattr(module, "JOB", "laboratory"),
         claim=module.CLAIM,
         step=step,

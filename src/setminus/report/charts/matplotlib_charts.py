@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 
 from setminus.files import written_whole
 from setminus.report.charts.chart import Area, Bars, Chart, Line, Numbers, Points, Rule, Surface
-from setminus.report.charts.signs import BOUNDARY, DASHES, GREY, MANY_POINTS, look, places
+from setminus.report.charts.signs import BOUNDARY, DASHES, GREY, MANY_POINTS, kind_colours, look, places
 from setminus.report.theme import SIGNS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw"]
+__all__ = ["draw", "save_figure"]
 
 COLOURS = 128
-"""Of a picture file."""
+"""Of a picture file of charts."""
 
 # what plotly calls these, in the same order as its signs
 MARKERS = dict(zip(("circle", "diamond", "square", "triangle-up", "cross", "x"), "oDs^PX", strict=True))
@@ -68,17 +68,17 @@ def draw(charts: Sequence[Chart], path: str | os.PathLike[str], *, columns: int 
         _draw_chart(axes, chart, signs)
     for axes in grid[len(charts) :]:
         axes.set_axis_off()
-    _save(figure, Path(path))
+    save_figure(figure, Path(path))
 
 
-def _save(figure: Figure, path: Path) -> None:
-    """As few colours as the charts have use for: a third of the bytes, and no difference to see."""
+def save_figure(figure: Figure, path: Path, *, colours: int = COLOURS) -> None:
+    """Write a PNG with as few colours as charts have use for: a third of the bytes, and no difference to see."""
     from PIL import Image
 
     full = io.BytesIO()
     figure.savefig(full, format="png")
     with Image.open(full) as image, written_whole(path) as partial:
-        few = image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+        few = image.convert("RGB").quantize(colours, dither=Image.Dither.NONE)
         few.save(partial, format="PNG", optimize=True)
 
 
@@ -92,10 +92,7 @@ def _draw_chart(axes: Axes, chart: Chart, signs: Mapping[str, int]) -> None:
             case Line():
                 _draw_line(axes, mark, signs[mark.name])
             case Points():
-                own = look(signs[mark.name])
-                marker, size = MARKERS[SIGNS[own.symbol].symbol], 26 if len(mark.x) <= 100 else 14
-                style: dict[str, Any] = {"s": size, "c": own.colour, "marker": marker, "alpha": 0.7}
-                axes.scatter(_floats(mark.x), _floats(mark.y), **style, label=_plain(mark.name))
+                _draw_points(axes, mark, signs[mark.name], kind_colours(len(chart.kinds)))
             case Bars():
                 _draw_bars(axes, mark, signs[mark.name], n_bars, count)
                 n_bars += 1
@@ -153,6 +150,22 @@ def _draw_line(axes: Axes, line: Line, place: int) -> None:
     else:
         axes.fill_between(x, _floats(line.low), _floats(line.high), color=own.colour, alpha=0.22, linewidth=0)
         axes.plot(x, y, **style)
+
+
+def _draw_points(axes: Axes, points: Points, place: int, colours: Sequence[str]) -> None:
+    own = look(place)
+    style: dict[str, Any] = {
+        "s": 26 if len(points.x) <= 100 else 14,
+        "marker": MARKERS[SIGNS[own.symbol].symbol],
+        "alpha": 0.7,
+    }
+    x, y, name = _floats(points.x), _floats(points.y), _plain(points.name)
+    if points.kinds is None:
+        axes.scatter(x, y, c=own.colour, label=name, **style)
+    else:
+        axes.scatter(x, y, c=[colours[kind] for kind in points.kinds], **style)
+        # in the legend the shape alone, and not the kind of the first point
+        axes.scatter([], [], c=GREY, label=name, **style)
 
 
 def _draw_bars(axes: Axes, bars: Bars, place: int, number: int, count: int) -> None:

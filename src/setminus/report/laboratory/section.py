@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from importlib import import_module
@@ -10,11 +11,12 @@ from typing import Any
 
 import setminus.report.laboratory
 from setminus.report.charts.chart import Chart
+from setminus.report.charts.matplotlib_charts import draw
 from setminus.report.charts.numbers import chart_in_words, chart_table
 from setminus.report.charts.plotly_charts import plotly_figure
 from setminus.report.charts.signs import places
 
-__all__ = ["charts_of", "columns_of", "laboratory_section", "made_by", "same_experiment", "summary_of", "title_of"]
+__all__ = ["charts_of", "draw_picture", "laboratory_section", "made_by", "same_experiment", "summary_of", "title_of"]
 
 Records = Sequence[dict[str, Any]]
 
@@ -46,9 +48,32 @@ def charts_of(records: Records) -> list[Chart]:
     return charts
 
 
-def columns_of(records: Records) -> int:
-    """How many of the charts stand side by side in a picture: what their module says, or three."""
-    return int(getattr(_module(records[0]["name"]), "COLUMNS", 3))
+def draw_picture(name: str, records: Records, path: str | os.PathLike[str]) -> bool:
+    """Draw the picture of a figure, a table or a claim, if there is anything to draw.
+
+    Parameters
+    ----------
+    name : str
+        What the picture is of; its module has a `draw` of its own, or `charts` of which as many stand side by side as
+        its `COLUMNS` say, or three.
+    records : sequence of dict
+        Which may be those of another experiment, such as the table that a figure shows images of.
+    path : path
+        A PNG file.
+
+    Returns
+    -------
+    bool
+        Whether it was drawn.
+    """
+    module = _module(name)
+    if hasattr(module, "draw"):
+        module.draw(list(records), path)
+        return True
+    charts = module.charts(list(records))
+    if charts:
+        draw(charts, path, columns=int(getattr(module, "COLUMNS", 3)))
+    return bool(charts)
 
 
 def summary_of(records: Records) -> list[tuple[str, str, str]]:
