@@ -114,3 +114,19 @@ def test_what_is_no_json_is_not_written(path):
 def test_versions_name_what_is_missing():
     assert versions("no-such-package")["no-such-package"] == "not installed"
     assert versions()["numpy"] == np.__version__
+
+
+def test_what_must_not_be_passed_on_is_kept_beside(path):
+    append_record(path, record(metrics={"accuracy": 0.9, "beside": {"samples": "a face"}}))
+    assert "a face" not in path.read_text()
+    assert read_records(path)[0]["metrics"] == {"accuracy": 0.9, "samples": "a face"}
+    (kept,) = (path.parent / "beside").iterdir()
+    kept.unlink()
+    assert read_records(path)[0]["metrics"] == {"accuracy": 0.9}
+
+
+@pytest.mark.parametrize("mark", ["../secret", "0123456789abcdeF", "", 7])
+def test_a_record_from_elsewhere_leads_to_no_other_file(path, mark):
+    append_record(path, record(beside=mark))
+    (path.parent / "secret.json").write_text('{"accuracy": 1.0}')
+    assert read_records(path)[0]["metrics"] == {"accuracy": 0.9}
