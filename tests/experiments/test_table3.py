@@ -2,7 +2,7 @@
 
 import json
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -59,7 +59,7 @@ def found(pair):
 
 def test_records_are_plain_and_small(found):
     for metrics in found.values():
-        assert len(json.dumps(metrics, allow_nan=False)) < 20_000
+        assert len(json.dumps(metrics, allow_nan=False)) < 30_000
         assert metrics["rows"] == {"source": 128, "held_out": 32, "target": 80, "scored": 40}
 
 
@@ -90,6 +90,28 @@ def test_class_frequencies_are_recorded_beside_the_true_ones(found):
             assert [sum(one) for one in prior["estimated"]] == pytest.approx([1, 1, 1], abs=1e-3)
         else:
             assert prior["estimated"] is None
+
+
+def test_features_are_recorded_of_the_viewed_methods_for_one_seed_at_the_papers_shift(found, pair, monkeypatch):
+    assert {method for method, metrics in found.items() if "features" in metrics} == {*table3.VIEWED_METHODS}
+    for method in table3.VIEWED_METHODS:
+        before, after = (found[method]["features"][when] for when in ("before", "after"))
+        assert before["domain"] == after["domain"] == [0] * 32 + [1] * 40
+        assert before["xy"] != after["xy"] and len(before["xy"]) == 72
+        assert after["class"][32:] == pair.scoring.labels.tolist()
+    monkeypatch.setattr(table3, "load_pair", lambda name, **options: pair)
+    of_vada = {"pair": "mnist-usps", "method": "vada", "size": SIZE}
+    for seed, shift in ((1, 0.7), (0, 0.5)):
+        (other,) = table3.measure((seed,), lambda name: nullcontext(), shift=shift, **of_vada)
+        assert "features" not in other
+
+
+def test_an_evaluation_is_at_the_end_of_the_warm_up(pair):
+    for size in table3.SIZES.values():
+        for name in table3.PAIRS:
+            for method in table3.VIEWED_METHODS:
+                steps, warmup = size.schedule(name, method, pair.data)
+                assert warmup % (steps // size.evaluations) == 0
 
 
 def test_methods_differ_and_the_papers_number_stands_beside_them(found):
@@ -135,20 +157,38 @@ def test_the_plan_has_all_methods_on_the_main_pairs_and_the_curve_of_shifts():
     assert len(set(keys)) == len(keys) and {run.name for run in runs} == {"table3"}
     for pair in table3.MAIN_PAIRS:
         of_pair = [run for run in runs if run.config["pair"] == pair and run.config["shift"] == 0.7]
-        assert [run.config["method"] for run in of_pair] == list(table3.METHODS)
+        digits = pair != "syn_signs-gtsrb"
+        assert [run.config["method"] for run in of_pair] == [m for m in table3.METHODS if digits or m != "cycada"]
         assert {run.seeds for run in of_pair} == {(0, 1, 2)}
     others = [run for run in runs if run.config["pair"] not in table3.MAIN_PAIRS]
-    assert {run.config["pair"] for run in others} == {"mnist-svhn", "cifar10-stl10", "stl10-cifar10"}
+    assert {run.config["pair"] for run in others} == {
+        "mnist-svhn",
+        "drawn_digits-svhn",
+        "cifar10-stl10",
+        "stl10-cifar10",
+    }
     assert {run.seeds for run in others} == {(0,)}
     curve = {run.config["shift"] for run in runs if run.config["pair"] == "mnist-usps"}
     assert curve == {0.5, 0.7, 0.85, 0.95}
 
 
+def test_a_record_says_where_the_papers_number_is_of_other_images(found, pair, monkeypatch):
+    monkeypatch.setattr(table3, "load_pair", lambda name, **options: pair)
+    of_drawn = {"pair": "drawn_digits-svhn", "method": "source_only", "shift": 0.7, "size": SIZE}
+    row = next(table3.measure((0,), lambda name: nullcontext(), **of_drawn))["row"]
+    assert (row["paper"], row["other_source"]) == (0.85, "the paper's source is SYN-DIGITS")
+    assert "other_source" not in found["source_only"]["row"]
+
+
 def test_the_plan_can_be_narrowed_and_refuses_what_it_lacks():
     runs = table3.plan("paper", (0,), ("vada",), pairs=("svhn-mnist",))
-    assert [run.config for run in runs] == [{"pair": "svhn-mnist", "method": "vada", "scale": "paper", "shift": 0.7}]
+    told = {"pair": "svhn-mnist", "method": "vada", "scale": "paper", "shift": 0.7}
+    # with its size: a run of another one is another run
+    assert [run.config for run in runs] == [{**told, **asdict(table3.SIZES["paper"])}]
     with pytest.raises(ValueError, match="table3 has no method 'cdan': there are source_only"):
         table3.plan("quick", (0,), ("cdan",))
+    with pytest.raises(ValueError, match="table3 has no cycada on syn_signs-gtsrb: cycada is for mnist-mnist_m, svhn"):
+        table3.plan("quick", (0,), ("cycada",), pairs=("syn_signs-gtsrb",))
     with pytest.raises(ValueError, match="table3 has no pair 'mnist-mnist'"):
         table3.plan("quick", (0,), pairs=("mnist-mnist",))
 
@@ -156,10 +196,10 @@ def test_the_plan_can_be_narrowed_and_refuses_what_it_lacks():
 def test_the_papers_schedule_counts_epochs(pair):
     paper, data = table3.SIZES["paper"], pair.data
     # 128 source rows are two batches
-    assert paper.schedule("svhn-mnist", "vada", data, 64) == (60, 2)
-    assert paper.schedule("cifar10-stl10", "vada", data, 64) == (60, 10)
-    assert paper.schedule("svhn-mnist", "adda", data, 64) == (60, 30)
-    assert table3.SIZES["quick"].schedule("svhn-mnist", "vada", data, 64) == (1000, 200)
+    assert paper.schedule("svhn-mnist", "vada", data) == (60, 2)
+    assert paper.schedule("cifar10-stl10", "vada", data) == (60, 10)
+    assert paper.schedule("svhn-mnist", "adda", data) == (60, 30)
+    assert table3.SIZES["quick"].schedule("svhn-mnist", "vada", data) == (600, 200)
 
 
 def test_the_papers_numbers_are_those_printed():
@@ -167,5 +207,6 @@ def test_the_papers_numbers_are_those_printed():
     assert table3.PAPER["stl10-cifar10"]["vada_orthogonal_em"] == 0.541
     assert {pair for pair, row in table3.PAPER.items() if "cycada" in row} == {"svhn-mnist", "mnist-svhn"}
     assert "mnist-usps" not in table3.PAPER
+    assert {*table3.PAPER} < {*table3.PAIRS}
     for row in table3.PAPER.values():
         assert row["vada_orthogonal_pseudo"] > row["vada"]

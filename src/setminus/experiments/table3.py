@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,12 @@ from setminus.applications.domain_adaptation.adaptation_task import (
 )
 from setminus.applications.domain_adaptation.methods import METHODS as TASKS
 from setminus.applications.domain_adaptation.target_prior import LabelShift
-from setminus.applications.domain_adaptation.vada import VadaConfig, VadaNetworks
+from setminus.applications.domain_adaptation.vada import VadaNetworks
 from setminus.experiments.adaptation_pairs import PAIRS, Scoring, ShiftedPair, load_pair
-from setminus.experiments.adaptation_rows import ORTHOGONAL, PAPER, ROWS
+from setminus.experiments.adaptation_rows import ORTHOGONAL, OTHER_SOURCE, PAPER, ROWS
+from setminus.experiments.adaptation_sizes import PHOTOGRAPHS, SIZES, Scale, Size
 from setminus.experiments.fairness_record import Step
+from setminus.experiments.feature_view import FeatureView
 from setminus.experiments.runs import Run
 from setminus.nn.networks.adaptation import AdaptationNetwork, DomainDiscriminator
 from setminus.nn.networks.initialization import seeded
@@ -30,15 +32,15 @@ from setminus.nn.resume import Outcome
 from setminus.nn.task import TrainingConfig
 from setminus.nn.training import train
 
-__all__ = ["CLAIM", "DEFAULT_SEEDS", "METHODS", "PAIRS", "PAPER", "SELECTION", "plan"]
+__all__ = ["CLAIM", "DEFAULT_SEEDS", "JOB", "METHODS", "PAIRS", "PAPER", "SELECTION", "plan"]
 
 CLAIM = (
     "Where source and target have other class frequencies, VADA that plays against the orthogonal discriminator is "
     "more accurate on the target than plain VADA on all pairs, and than importance weights on most."
 )
 DEFAULT_SEEDS = 3
+JOB = "domain_adaptation"
 
-Scale = Literal["quick", "paper"]
 SELECTION = "information"
 """Which evaluation counts: that with the largest mutual information between a target image and its predicted class,
 ``entropy(mean(proba)) - mean(entropy(proba))`` over the images that are adapted to. It looks at no label of the target.
@@ -48,62 +50,14 @@ METHODS = tuple(ROWS)
 MAIN_PAIRS = ("mnist-mnist_m", "svhn-mnist", "mnist-usps", "syn_signs-gtsrb")
 """Those with every method and every seed; the others have the methods of `COMPARED` and one seed."""
 COMPARED = ("source_only", "vada", "vada_iw", *ORTHOGONAL)
+DIGITS_ONLY = {"cycada": ("mnist-mnist_m", "svhn-mnist", "mnist-usps")}
+"""Methods for some pairs only: CyCADA's generators are made for digits, as in the paper."""
 SHIFT = 0.7
 CURVE_PAIR, CURVE_SHIFTS = "mnist-usps", (0.5, 0.85, 0.95)
 """Where other shifts than the paper's are measured, with the methods of `CURVE_METHODS`."""
 CURVE_METHODS = ("source_only", "vada", "vada_orthogonal_em")
-
-LOSSES: dict[str, VadaConfig] = {
-    "mnist-mnist_m": VadaConfig(domain=1e-1),
-    "svhn-mnist": VadaConfig(source_vat=0.0),
-    "cifar10-stl10": VadaConfig(target_entropy=1e-1, target_vat=1e-1),
-    "stl10-cifar10": VadaConfig(target_entropy=1e-1, target_vat=1e-1, source_vat=0.0),
-}
-"""The paper's weights of the losses where they are not its usual ones; the same for every method and scale."""
-PHOTOGRAPHS = ("cifar10-stl10", "stl10-cifar10")
-
-
-@dataclass(frozen=True)
-class Size:
-    """How large a run is; all of it was chosen before any label of a target was scored.
-
-    Parameters
-    ----------
-    width, photograph_width : int
-        Channels of the network, and of that for CIFAR and STL.
-    most_rows : int, optional
-        Of each part of a pair, before the shift.
-    steps : int, optional
-        By default `epochs` of the larger domain.
-    epochs : int
-    evaluations : int
-    seen_rows : int
-        The most target images that the selection looks at.
-    """
-
-    width: int = 64
-    photograph_width: int = 192
-    most_rows: int | None = None
-    steps: int | None = None
-    epochs: int = 30
-    evaluations: int = 30
-    seen_rows: int = 5_000
-
-    def schedule(self, pair: str, method: str, data: DomainData, batch: int) -> tuple[int, int]:
-        """All steps, and those before the domains meet: an epoch, five for photographs, or a fifth of few steps."""
-        epoch = max(len(data.source), len(data.target)) // batch or 1
-        steps = self.steps or self.epochs * epoch
-        warmup = steps // 5 if self.steps else epoch * (5 if pair in PHOTOGRAPHS else 1)
-        # ADDA adapts a classifier that is finished
-        return steps, steps // 2 if method == "adda" else min(warmup, steps // 2)
-
-
-SIZES: dict[Scale, Size] = {
-    "quick": Size(
-        width=24, photograph_width=24, most_rows=10_000, steps=1_000, epochs=0, evaluations=20, seen_rows=1_000
-    ),
-    "paper": Size(),
-}
+VIEWED_METHODS, VIEWED_SEED = CURVE_METHODS, 0
+"""Whose features are recorded in two dimensions, at the paper's shift."""
 
 
 def plan(
@@ -131,16 +85,23 @@ def plan(
         wanted += [(pair, name, SHIFT, seeds if main else seeds[:1]) for name in (METHODS if main else COMPARED)]
         if pair == CURVE_PAIR:
             wanted += [(pair, name, shift, seeds) for shift in CURVE_SHIFTS for name in CURVE_METHODS]
-    return [
+    runs = [
         Run(
             "table3",
-            {"pair": pair, "method": name, "scale": scale, "shift": shift},
+            {"pair": pair, "method": name, "scale": scale, "shift": shift, **asdict(SIZES[scale])},
             some,
             partial(measure, pair=pair, method=name, shift=shift, size=SIZES[scale]),
         )
         for pair, name, shift, some in wanted
-        if name in methods
+        if name in methods and pair in DIGITS_ONLY.get(name, PAIRS)
     ]
+    if not runs:
+        raise ValueError(
+            f"table3 has no {', '.join(methods)} on {', '.join(pairs)}: "
+            f"cycada is for {', '.join(DIGITS_ONLY['cycada'])}, "
+            f"and pairs other than {', '.join(MAIN_PAIRS)} have {', '.join(COMPARED)} only."
+        )
+    return runs
 
 
 def measure(
@@ -149,22 +110,32 @@ def measure(
     """Adapt by one method, seed by seed."""
     row = ROWS[method]
     about = {"label": row.label, "options": row.options, "paper": PAPER.get(pair, {}).get(method)}
+    if pair in OTHER_SOURCE:
+        about["other_source"] = OTHER_SOURCE[pair]
     for seed in seeds:
         with step(f"{row.label} on {pair}, seed {seed}"):
             loaded = load_pair(pair, shift=shift, seed=seed, most_rows=size.most_rows)
-            found = adapted(loaded, pair, method, size, seed=seed)
+            viewed = method in VIEWED_METHODS and seed == VIEWED_SEED and shift == SHIFT
+            found = adapted(loaded, pair, method, size, seed=seed, viewed=viewed)
         yield {"row": about, **found}
 
 
-def adapted(loaded: ShiftedPair, pair: str, method: str, size: Size, *, seed: int) -> dict[str, Any]:
-    """Train one method with the hyper-parameters of a pair, and look at it along the way; plain JSON."""
+def adapted(
+    loaded: ShiftedPair, pair: str, method: str, size: Size, *, seed: int, viewed: bool = False
+) -> dict[str, Any]:
+    """Train one method with the hyper-parameters of a pair, and look at it along the way; plain JSON.
+
+    `viewed` adds the features of both domains in two dimensions, see `FeatureView`.
+    """
     task, steps = make_task(loaded.data, pair, method, size, seed=seed, scoring=loaded.scoring)
     every = max(steps // size.evaluations, 1)
+    view = FeatureView(task, loaded.scoring) if viewed else None
     outcome = train(
         task,
         TrainingConfig(steps=steps, seed=seed, log_every=every, evaluate_every=every, precision=fast_precision()),
+        observers=() if view is None else (view,),
     )
-    return _metrics(outcome, loaded)
+    return {**_metrics(outcome, loaded), **({} if view is None else {"features": view.metrics()})}
 
 
 def make_task(
@@ -173,13 +144,12 @@ def make_task(
     """A method with fresh networks, and its number of steps; `scoring` is looked at in evaluations only."""
     row, width = ROWS[method], size.photograph_width if pair in PHOTOGRAPHS else size.width
     networks = seeded(seed, partial(_networks, data.n_classes, width))
-    losses, batch = LOSSES.get(pair, VadaConfig()), AdaptationConfig().batch
-    steps, warmup = size.schedule(pair, method, data, batch)
+    steps, warmup = size.schedule(pair, method, data)
     options = dict(row.options)
     if "label_shift" in options:
         options["label_shift"] = LabelShift(options["label_shift"])
     watch = None if scoring is None else partial(_watch, scoring=scoring, seen_rows=size.seen_rows)
-    config = AdaptationConfig(losses, batch=batch, warmup=warmup)
+    config = AdaptationConfig(size.losses(pair), rate=size.rate, batch=size.batch, warmup=warmup)
     return TASKS[row.task](networks, data, config, seed, watch=watch, **options), steps
 
 

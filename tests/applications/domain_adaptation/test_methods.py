@@ -76,7 +76,7 @@ def test_every_method_on_the_papers_network(method):
         return VadaNetworks(network.encoder, network.head, DomainDiscriminator(network.n_features, width=5))
 
     generator = torch.Generator().manual_seed(0)
-    source, target = torch.randn(2, 12, 3, 16, 16, generator=generator)
+    source, target = torch.randn(2, 12, 3, 16, 16, generator=generator).tanh()
     data = DomainData(source, torch.arange(12) % 2, target, 2)
     seen = []
     config = AdaptationConfig(LOSSES, batch=6, warmup=1)

@@ -5,11 +5,13 @@ import sys
 from itertools import pairwise
 
 import pytest
+from matplotlib.colors import to_hex
 from matplotlib.image import imread
 
 from setminus.report.charts import matplotlib_charts
 from setminus.report.charts.chart import Bars, Chart, Line, Points, Rule
 from setminus.report.charts.matplotlib_charts import draw
+from setminus.report.charts.signs import kind_colours
 from setminus.report.laboratory.section import charts_of
 
 
@@ -19,7 +21,7 @@ def axes(monkeypatch):
 
     def drawn(chart):
         kept = []
-        monkeypatch.setattr(matplotlib_charts, "_save", lambda figure, path: kept.extend(figure.axes))
+        monkeypatch.setattr(matplotlib_charts, "save_figure", lambda figure, path: kept.extend(figure.axes))
         draw([chart], "unused.png")
         return kept
 
@@ -56,6 +58,14 @@ def test_bars_stand_beside_each_other_above_their_names(axes):
     ends = sorted((bar.get_x(), bar.get_x() + bar.get_width()) for bar in found.patches)
     assert [bar.get_height() for bar in found.patches] == [1, 2, 3, 4]
     assert all(right <= left + 1e-9 for (_, right), (left, _) in pairwise(ends))
+
+
+def test_points_of_several_kinds_have_their_colors_and_one_name(axes):
+    (found,) = axes(Chart("t", "x", "y", [Points([0, 1], [0, 1], "here", [1, 0])], kinds=("a", "b")))
+    points, shape = found.collections
+    assert [to_hex(colour) for colour in points.get_facecolors()] == kind_colours(2)[::-1]
+    assert len(shape.get_offsets()) == 0
+    assert [text.get_text() for text in found.get_legend().get_texts()] == ["here"]
 
 
 def test_a_dollar_begins_no_formula(tmp_path):

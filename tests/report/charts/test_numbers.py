@@ -18,6 +18,11 @@ def test_columns_are_those_that_have_numbers():
     assert rows == [("allowed", ["1", "0", "2"]), ("b", ["x", "", ""])]
 
 
+def test_a_point_says_of_which_kind_it_is():
+    heads, rows = chart_table(Chart("t", "x", "y", [Points([0], [1], "here", [1])], kinds=("a", "b")))
+    assert (heads, rows) == (["x", "y", "kind"], [("here", ["0", "1", "b"])])
+
+
 def test_long_series_are_thinned_evenly_and_keep_both_ends():
     _, rows = chart_table(Chart("t", "n", "gap", [Line([*range(1000)], [*range(1000)], "long")]))
     places = [int(cells[0]) for _, cells in rows]

@@ -7,6 +7,7 @@ import pytest
 
 from setminus.report.charts.chart import Area, Bars, Chart, Line, Points, Rule, Surface
 from setminus.report.charts.plotly_charts import plotly_figure
+from setminus.report.charts.signs import kind_colours
 from setminus.report.laboratory.section import charts_of
 
 
@@ -79,3 +80,16 @@ def test_names_stay_text():
     text = json.dumps(plotly_figure(chart), ensure_ascii=False)
     assert "<b>" not in text
     assert "&lt;b&gt;" in text
+
+
+def test_points_of_several_kinds_have_the_shape_of_their_cloud_and_the_color_of_their_kind():
+    clouds = Points([0, 1], [0, 1], "here", [0, 1]), Points([2], [2], "there", [1])
+    chart = Chart("t", "x", "y", clouds, kinds=("a", "<b>"))
+    shape, points, _, other = plotly_figure(chart)["data"]
+    assert points["marker"]["color"] == kind_colours(2) and other["marker"]["color"] == kind_colours(2)[1:]
+    assert points["customdata"] == ["a", "&lt;b&gt;"] and "%{customdata}" in points["hovertemplate"]
+    # the legend names the cloud once, and shows no kind
+    assert (shape["showlegend"], points["showlegend"], shape["x"]) == (True, False, [None])
+    assert shape["marker"]["color"] not in kind_colours(2)
+    assert shape["marker"]["symbol"] == points["marker"]["symbol"] != other["marker"]["symbol"]
+    go.Figure(plotly_figure(chart))

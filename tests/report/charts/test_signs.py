@@ -1,7 +1,7 @@
 """The same name has the same sign, in colour and without."""
 
 from setminus.report.charts.chart import Area, Chart, Line, Points, Rule
-from setminus.report.charts.signs import look, places
+from setminus.report.charts.signs import kind_colours, look, places
 from setminus.report.theme import SIGNS
 
 
@@ -29,3 +29,9 @@ def test_signs_differ_without_colours_too():
     first = [look(place) for place in range(len(SIGNS))]
     for part in ("colour", "symbol", "dash", "hatch"):
         assert len({getattr(one, part) for one in first}) == len(SIGNS)
+
+
+def test_kinds_have_colors_of_their_own():
+    for count in (1, 2, 10, 43):
+        assert len({*kind_colours(count)}) == count
+    assert kind_colours(0) == []

@@ -20,7 +20,7 @@ from setminus.nn.passes import running_statistics_kept
 from setminus.nn.precision import adam, in_float32
 from setminus.nn.task import Loop, Task
 
-__all__ = ["AdaptationConfig", "AdaptationTask", "DomainData", "class_logits"]
+__all__ = ["AdaptationConfig", "AdaptationTask", "DomainData", "class_logits", "evaluating"]
 
 ROWS_AT_ONCE = 500
 
@@ -201,7 +201,7 @@ def class_logits(encoder: nn.Module, head: nn.Module, x: torch.Tensor, *, own_st
     device = next(head.parameters()).device
     n_parts = -(-len(x) // ROWS_AT_ONCE)
     answers: torch.Tensor | None = None
-    with torch.no_grad(), _evaluating(encoder, head, own_statistics=own_statistics):
+    with torch.no_grad(), evaluating(encoder, head, own_statistics=own_statistics):
         for part in range(n_parts):
             # every n-th row: rows sorted by class would otherwise have statistics of one class
             rows = slice(part, None, n_parts)
@@ -215,7 +215,24 @@ def class_logits(encoder: nn.Module, head: nn.Module, x: torch.Tensor, *, own_st
 
 
 @contextmanager
-def _evaluating(*networks: nn.Module, own_statistics: bool) -> Iterator[None]:
+def evaluating(*networks: nn.Module, own_statistics: bool) -> Iterator[None]:
+    """Within it, networks have no dropout and no noise, and remember no statistics; afterwards they are as before.
+
+    Parameters
+    ----------
+    *networks : Module
+    own_statistics : bool
+        As in `class_logits`.
+
+    Examples
+    --------
+    >>> network = nn.Dropout(0.5)
+    >>> with evaluating(network, own_statistics=False):
+    ...     network(torch.ones(2))
+    tensor([1., 1.])
+    >>> network.training
+    True
+    """
     modes = {module: module.training for network in networks for module in network.modules()}
     try:
         for module in modes:

@@ -32,11 +32,12 @@ class Line:
 
 @dataclass(frozen=True)
 class Points:
-    """A cloud of points."""
+    """A cloud of points of one shape; `kinds` are places among those of the chart, and give each point its colour."""
 
     x: Numbers
     y: Numbers
     name: str
+    kinds: Sequence[int] | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,8 @@ class Chart:
     x_scale, y_scale : "linear" or "log"
     square : bool
         Draw both axes to the same scale, as for a plane of features.
+    kinds : sequence of str
+        Names of the kinds of points, where clouds have several: each has a colour.
     """
 
     title: str
@@ -113,3 +116,4 @@ class Chart:
     x_scale: Scale = "linear"
     y_scale: Scale = "linear"
     square: bool = False
+    kinds: Sequence[str] = ()

@@ -35,33 +35,35 @@ def chart_table(chart: Chart) -> tuple[list[str], list[Row]]:
     >>> chart_table(Chart("Gap", "rows", "gap", [Line([10], [0.5], "ours", low=[0.4], high=[0.6])]))
     (['rows', 'gap', 'from', 'to'], [('ours', ['10', '0.5', '0.4', '0.6'])])
     """
-    cells = [(mark.name, row) for mark in chart.marks for row in _cells(mark)]
-    heads = ["x", "y", "value", "low", "high"]
-    used = [place for place in range(5) if any(row[place] is not None for _, row in cells)]
-    titles = dict(zip(heads, (chart.x_label, chart.y_label, "value", "from", "to"), strict=True))
-    return [titles[heads[place]] for place in used], [
-        (name, [_text(row[place]) for place in used]) for name, row in cells
-    ]
+    cells = [(mark.name, row) for mark in chart.marks for row in _cells(mark, chart)]
+    heads = (chart.x_label, chart.y_label, "value", "from", "to", "kind")
+    used = [place for place in range(len(heads)) if any(row[place] is not None for _, row in cells)]
+    return [heads[place] for place in used], [(name, [_text(row[place]) for place in used]) for name, row in cells]
 
 
-def _cells(mark: Any) -> Iterator[tuple[Any, Any, Any, Any, Any]]:
-    """Of each number: x, y, value, low, high."""
+def _cells(mark: Any, chart: Chart) -> Iterator[tuple[Any, Any, Any, Any, Any, Any]]:
+    """Of each number: x, y, value, low, high, kind."""
     match mark:
         case Surface():
             side = int(MOST_ROWS**0.5)
             for row in _spread(len(mark.y), side):
                 for column in _spread(len(mark.x), side):
-                    yield mark.x[column], mark.y[row], mark.values[row][column], None, None
+                    yield mark.x[column], mark.y[row], mark.values[row][column], None, None, None
         case Rule():
-            yield (None, mark.at, None, None, None) if mark.axis == "y" else (mark.at, None, None, None, None)
+            x, y = (None, mark.at) if mark.axis == "y" else (mark.at, None)
+            yield x, y, None, None, None, None
         case Area():
             for place in _spread(len(mark.x), MOST_ROWS):
-                yield mark.x[place], None, None, mark.low[place], mark.high[place]
-        case Line() | Points() | Bars():
-            low, high = (None, None) if isinstance(mark, Points) else (mark.low, mark.high)
+                yield mark.x[place], None, None, mark.low[place], mark.high[place], None
+        case Points():
+            for place in _spread(len(mark.x), MOST_ROWS):
+                kind = None if mark.kinds is None else chart.kinds[mark.kinds[place]]
+                yield mark.x[place], mark.y[place], None, None, None, kind
+        case Line() | Bars():
+            low, high = mark.low, mark.high
             for place in _spread(len(mark.x), MOST_ROWS):
                 ends = (None, None) if low is None or high is None else (low[place], high[place])
-                yield mark.x[place], mark.y[place], None, *ends
+                yield mark.x[place], mark.y[place], None, *ends, None
 
 
 def _sentence(mark: Any) -> str:

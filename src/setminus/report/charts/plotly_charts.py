@@ -7,7 +7,7 @@ from math import log10
 from typing import Any
 
 from setminus.report.charts.chart import Area, Bars, Chart, Line, Numbers, Points, Rule, Surface
-from setminus.report.charts.signs import BOUNDARY, DASHES, GREY, MANY_POINTS, look, places
+from setminus.report.charts.signs import BOUNDARY, DASHES, GREY, MANY_POINTS, kind_colours, look, places
 from setminus.report.theme import SIGNS, Figure, layout, plot_text
 
 __all__ = ["plotly_figure"]
@@ -61,7 +61,7 @@ def plotly_figure(chart: Chart, signs: Mapping[str, int] | None = None) -> Figur
             case Line():
                 data += _line(mark, known[mark.name], chart)
             case Points():
-                data.append(_points(mark, known[mark.name], chart))
+                data += _points(mark, known[mark.name], chart)
             case Bars():
                 data.append(_bars(mark, known[mark.name], chart))
             case Surface():
@@ -113,11 +113,27 @@ def _line(line: Line, place: int, chart: Chart) -> list[Figure]:
     return [_band(line.x, line.low, line.high, own.colour, name), trace]
 
 
-def _points(points: Points, place: int, chart: Chart) -> Figure:
+def _points(points: Points, place: int, chart: Chart) -> list[Figure]:
     own = look(place)
     size = 7 if len(points.x) <= 100 else 6
     marker = {"color": own.colour, "symbol": SIGNS[own.symbol].symbol, "size": size, "opacity": 0.7}
-    return {**_told(points, chart), "mode": "markers", "marker": marker}
+    trace: Figure = {**_told(points, chart), "mode": "markers", "marker": marker}
+    if points.kinds is None:
+        return [trace]
+    # in the legend the shape alone, and not the kind of the first point
+    shape = {**trace, "x": [None], "y": [None], "marker": {**marker, "color": GREY}, "legendgroup": trace["name"]}
+    colours = kind_colours(len(chart.kinds))
+    return [
+        shape,
+        {
+            **trace,
+            "marker": {**marker, "color": [colours[kind] for kind in points.kinds]},
+            "legendgroup": trace["name"],
+            "showlegend": False,
+            "customdata": [plot_text(chart.kinds[kind], NARROW) for kind in points.kinds],
+            "hovertemplate": f"%{{customdata}}, {trace['name']}<extra></extra>",
+        },
+    ]
 
 
 def _bars(bars: Bars, place: int, chart: Chart) -> Figure:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from colorsys import hls_to_rgb
 from dataclasses import dataclass
 
 from setminus.report.charts.chart import Bars, Chart, Line, Points
 from setminus.report.theme import SIGNS
 
-__all__ = ["BOUNDARY", "DASHES", "GREY", "HATCHES", "MANY_POINTS", "Look", "look", "places"]
+__all__ = ["BOUNDARY", "DASHES", "GREY", "HATCHES", "MANY_POINTS", "Look", "kind_colours", "look", "places"]
 
 GREY, BOUNDARY = "#8C8C8C", "#C2255C"
 """Of areas and rules, and of a surface's contour, which no series has."""
@@ -18,6 +19,9 @@ DASHES = ("dot", "dash", "longdash", "dashdot")
 """Of rules, which have no colour of their own."""
 MANY_POINTS = 12
 """A line with more has a band around it instead of error bars."""
+
+MANY_KINDS = 6
+"""More hues than these are hard to tell by hue alone."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,23 @@ def look(place: int) -> Look:
     turn = place + place // len(SIGNS)
     symbol = place % len(SIGNS)
     return Look(SIGNS[symbol].colour, symbol, turn % len(SIGNS), HATCHES[turn % len(HATCHES)])
+
+
+def kind_colours(count: int) -> list[str]:
+    """A colour for each kind of points, around the wheel: kinds that are near in their order look related.
+
+    Examples
+    --------
+    >>> kind_colours(3)
+    ['#cf3f3f', '#3fcf3f', '#3f3fcf']
+    """
+    colours = []
+    for place in range(count):
+        # as light as reads on white and on black; of many kinds every other one is darker
+        light = 0.53 - 0.12 * (place % 2) * (count > MANY_KINDS)
+        red, green, blue = (round(255 * part) for part in hls_to_rgb(place / count, light, 0.6))
+        colours.append(f"#{red:02x}{green:02x}{blue:02x}")
+    return colours
 
 
 def places(charts: Sequence[Chart]) -> list[dict[str, int]]:

@@ -1,0 +1,161 @@
+"""What table 3 says: where the orthogonal discriminator gains, whether more with the shift, and whose order differs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise, permutations
+
+from setminus.report.adaptation_rows import CHOSEN, ESTIMATES, Difference, Pair, Row, difference
+
+__all__ = ["Gain", "gains_by_shift", "growth", "order_of_rows", "points", "split", "verdicts"]
+
+
+@dataclass(frozen=True)
+class Gain:
+    r"""A row of ``w_x \ w_1`` less VADA, at one shift."""
+
+    shift: float
+    own: Row
+    vada: Row
+    found: Difference
+
+
+def points(found: Difference) -> str:
+    """A difference in points of percent, with its interval where it has one.
+
+    Examples
+    --------
+    >>> points(Difference(0.0213, -0.004, 0.0466)), points(Difference(-0.01, None, None))
+    ('+2.1 (-0.4 to +4.7)', '-1.0')
+    """
+    ends = "" if found.low is None or found.high is None else f" ({_signed(found.low)} to {_signed(found.high)})"
+    return _signed(found.mean) + ends
+
+
+def split(shift: float) -> str:
+    """A shift as the shares of both halves of the classes.
+
+    Examples
+    --------
+    >>> split(0.85)
+    '85/15'
+    """
+    return f"{100 * shift:.0f}/{100 - 100 * shift:.0f}"
+
+
+def verdicts(pairs: Sequence[Pair], rule: str) -> list[str]:
+    r"""On how many pairs ``w_x \ w_1`` is above VADA and above no adaptation, a sentence for each number of seeds.
+
+    Parameters
+    ----------
+    pairs : sequence of Pair
+        At the paper's shift.
+    rule : str
+    """
+    told = []
+    for repeated, seeds in ((True, "several seeds, by the mean over these"), (False, "one seed each")):
+        some = [pair for pair in pairs if pair.repeated == repeated]
+        parts = [_above(some, rival, rule) for rival in ("vada", "source_only")]
+        if any(parts):
+            told.append(f"Of the pairs with {seeds}, w_x \\ w_1 is {', and '.join(filter(None, parts))}.")
+    return told
+
+
+def order_of_rows(pair: Pair, rule: str) -> tuple[str, list[str]]:
+    """How many comparisons of two rows come out as in the paper, and a sentence for each that does not.
+
+    The estimates of the target's class frequencies are one row in the paper: the chosen one stands for them.
+    """
+    rows = [row for row in pair.rows.values() if row.paper is not None]
+    if CHOSEN in pair.rows:
+        rows = [row for row in rows if row.method not in ESTIMATES]
+    count, turned = 0, []
+    for upper, lower in permutations(rows, 2):
+        found = difference(upper, lower, rule)
+        if found is None or not (upper.paper or 0.0) > (lower.paper or 0.0):
+            continue
+        count += 1
+        if found.mean <= 0:
+            turned.append(_turned(pair, upper, lower, found))
+    if not count:
+        return "", []
+    return f"{count - len(turned)} of {count} comparisons of two rows come out as in the paper", turned
+
+
+def gains_by_shift(pairs: Sequence[Pair]) -> dict[str, list[Gain]]:
+    r"""Of each pair with several shifts, what the first estimate that has them gains at each, from the smallest on."""
+    found: dict[str, list[Gain]] = {}
+    for pair in sorted(pairs, key=lambda pair: pair.shift):
+        vada = pair.rows.get("vada")
+        for own in (pair.rows[name] for name in _compared(pairs, pair.name) if name in pair.rows):
+            gain = difference(own, vada) if vada else None
+            if vada and gain:
+                found.setdefault(pair.name, []).append(Gain(pair.shift, own, vada, gain))
+    return {name: gains for name, gains in found.items() if len(gains) > 1}
+
+
+def growth(name: str, gains: Sequence[Gain]) -> str:
+    """Whether the gain over VADA grows with the shift, in words."""
+    first, last = gains[0], gains[-1]
+    listed = ", ".join(f"{points(gain.found)} at {split(gain.shift)}" for gain in gains)
+    told = [f"On {name}, {first.own.label} less {first.vada.label}, in points: {listed}."]
+    if first.shift == 0.5:
+        if first.found.low is None:
+            told.append("Without a shift, one seed does not tell whether they agree.")
+        else:
+            agree = "differ beyond" if first.found.clear else "agree within"
+            told.append(f"Without a shift they {agree} the noise of the seeds.")
+    back = [
+        f"from {split(before.shift)} to {split(after.shift)}"
+        for before, after in pairwise(gains)
+        if after.found.mean <= before.found.mean
+    ]
+    if back:
+        whole = "larger" if last.found.mean > first.found.mean else "not larger"
+        told.append(
+            f"By the means, the gain does not grow {' and '.join(back)}; at {split(last.shift)} it is {whole} than at "
+            f"{split(first.shift)}."
+        )
+    else:
+        told.append("By the means, the gain grows with each step of the shift.")
+    return " ".join(told)
+
+
+def _compared(pairs: Sequence[Pair], name: str) -> list[str]:
+    """The first estimate that was measured at several shifts."""
+    known = [method for method in ESTIMATES if sum(one.name == name and method in one.rows for one in pairs) > 1]
+    return known[:1]
+
+
+def _above(pairs: Sequence[Pair], rival: str, rule: str) -> str:
+    found = {}
+    for pair in pairs:
+        gain = difference(pair.ours, pair.rows[rival], rule) if pair.ours and rival in pair.rows else None
+        if gain is not None:
+            found[pair.name] = gain
+    if not found:
+        return ""
+    label = next(pair.rows[rival].label for pair in pairs if rival in pair.rows)
+    won = [name for name, gain in found.items() if gain.mean > 0]
+    lost = [f"{name} ({points(gain)})" for name, gain in found.items() if gain.mean <= 0]
+    told = f"above {label} on {len(won)} of {len(found)}"
+    if any(gain.low is not None for gain in found.values()):
+        told += f" (on {sum(found[name].clear for name in won)} with an interval above 0)"
+    return told + (f", not on {', '.join(lost)}" if lost else "")
+
+
+def _turned(pair: Pair, upper: Row, lower: Row, found: Difference) -> str:
+    """A row that is below another here, or level with it, and above it in the paper."""
+    expected = (upper.paper or 0.0) - (lower.paper or 0.0)
+    beyond = "beyond" if found.clear else "within"
+    noise = "of one seed" if found.low is None else f"{beyond} the noise of the seeds"
+    return (
+        f"On {pair.name} {upper.label} is {'level with' if found.mean == 0 else 'below'} {lower.label} here, by "
+        f"{points(found)} points, {noise}; above it in the paper, by {_signed(expected)}."
+    )
+
+
+def _signed(value: float) -> str:
+    # adding 0 makes a zero of minus zero
+    return f"{round(100 * value, 1) + 0.0:+.1f}"

@@ -1,0 +1,37 @@
+"""Table 3 as a reader meets it: every class and domain is drawn, and nothing is asked of the network."""
+
+import pytest
+
+from tests.made_adaptation import made_records
+
+
+@pytest.fixture(scope="session")
+def adaptation_records():
+    return made_records()
+
+
+@pytest.fixture
+def page(opened):
+    return opened("adaptation_records")
+
+
+def test_features_are_drawn_in_colors_of_classes_and_shapes_of_domains(page):
+    place = page.page.locator("#figure-0-features-1")
+    assert place.locator(".scatterlayer .point").count() == 300
+    assert place.locator(".legendtext").all_text_contents() == ["source", "target"]
+    fills = place.locator(".scatterlayer .point").evaluate_all("all => all.map(one => getComputedStyle(one).fill)")
+    assert len({*fills}) == 10
+    assert page.page.locator(".legend li").count() == 10
+    assert not page.problems
+    assert not page.requests
+
+
+def test_a_point_tells_its_class(page):
+    page.page.locator("#figure-0-features-1").focus()
+    page.page.keyboard.press("ArrowRight")
+    page.page.locator("#spoken").filter(has_text="0, source").wait_for(state="attached", timeout=60_000)
+
+
+def test_a_phone_scrolls_the_table_and_not_the_page(opened):
+    page = opened("adaptation_records", width=380).page
+    assert page.evaluate("document.documentElement.scrollWidth") <= 380

@@ -1,0 +1,86 @@
+"""What is said of table 3 follows from its numbers, and changes with them."""
+
+from setminus.report.adaptation_rows import pairs_of
+from setminus.report.adaptation_standing import gains_by_shift, growth, order_of_rows, verdicts
+from tests.made_adaptation import made_record, made_records
+
+
+def records_of(pair="svhn-mnist", seeds=3, **accuracies):
+    papers = {"source_only": 0.7, "vada": 0.79, "vada_iw": 0.871, "vada_orthogonal_em": 0.88}
+    return [
+        made_record(method, value + 0.01 * seed, pair=pair, seed=seed, paper=papers[method])
+        for method, value in accuracies.items()
+        for seed in range(seeds)
+    ]
+
+
+def test_an_order_as_in_the_paper_is_counted_and_another_is_told():
+    (pair,) = pairs_of(records_of(source_only=0.5, vada=0.7, vada_iw=0.6, vada_orthogonal_em=0.8))
+    told, turned = order_of_rows(pair, "information")
+    assert told == "5 of 6 comparisons of two rows come out as in the paper"
+    (sentence,) = turned
+    assert sentence.startswith("On svhn-mnist VADA + IW is below VADA here, by -10.0 (")
+    assert "beyond the noise of the seeds; above it in the paper, by +8.1." in sentence
+    (pair,) = pairs_of(records_of(source_only=0.5, vada=0.6, vada_iw=0.7, vada_orthogonal_em=0.8))
+    assert order_of_rows(pair, "information") == ("6 of 6 comparisons of two rows come out as in the paper", [])
+
+
+def test_one_seed_and_equal_numbers_are_told_as_such():
+    (pair,) = pairs_of(records_of(seeds=1, vada=0.6, vada_iw=0.6))
+    _, (sentence,) = order_of_rows(pair, "information")
+    assert "VADA + IW is level with VADA here, by +0.0 points, of one seed" in sentence
+
+
+def test_a_pair_that_the_paper_lacks_has_no_order():
+    (pair,) = pairs_of(made_records("mnist-usps"))
+    assert order_of_rows(pair, "information") == ("", [])
+
+
+def test_the_estimates_are_one_row_of_the_paper():
+    (pair,) = pairs_of(made_records())
+    told, _ = order_of_rows(pair, "information")
+    # source-only, ADDA, VADA, IW and the chosen one
+    assert told.startswith("10 of 10")
+
+
+def test_verdicts_count_pairs_and_name_those_that_are_lost():
+    won = records_of("a-b", source_only=0.5, vada=0.6, vada_orthogonal_em=0.7)
+    lost = records_of("c-d", source_only=0.5, vada=0.6, vada_orthogonal_em=0.55)
+    (told,) = verdicts(pairs_of([*won, *lost]), "information")
+    assert told == (
+        "Of the pairs with several seeds, by the mean over these, w_x \\ w_1 is above VADA on 1 of 2 (on 1 with an "
+        "interval above 0), not on c-d (-5.0 (-5.0 to -5.0)), and above Source-Only on 2 of 2 (on 2 with an interval "
+        "above 0)."
+    )
+    single = records_of("e-f", seeds=1, source_only=0.5, vada=0.6, vada_orthogonal_em=0.7)
+    told = verdicts(pairs_of([*won, *single]), "information")
+    assert len(told) == 2 and told[1] == (
+        "Of the pairs with one seed each, w_x \\ w_1 is above VADA on 1 of 1, and above Source-Only on 1 of 1."
+    )
+    assert verdicts(pairs_of(records_of(vada=0.6)), "information") == []
+
+
+def curve(gains, noise=0.01):
+    records = []
+    for shift, gain in gains.items():
+        for seed in range(3):
+            records.append(made_record("vada", 0.6 + noise * (seed == 1), pair="mnist-usps", seed=seed, shift=shift))
+            records.append(made_record("vada_orthogonal_em", 0.6 + gain, pair="mnist-usps", seed=seed, shift=shift))
+    return gains_by_shift(pairs_of(records))
+
+
+def test_a_gain_that_grows_is_told_and_one_that_does_not_too():
+    ((name, gains),) = curve({0.95: 0.1, 0.5: 0.0, 0.7: 0.05}).items()
+    told = growth(name, gains)
+    assert [gain.shift for gain in gains] == [0.5, 0.7, 0.95]
+    assert "at 50/50, +4.7 (+3.2 to +6.1) at 70/30" in told
+    assert told.endswith("Without a shift they agree within the noise of the seeds. By the means, the gain grows with "
+                         "each step of the shift.")  # fmt: skip
+    ((name, gains),) = curve({0.5: 0.05, 0.7: 0.1, 0.95: 0.02}).items()
+    told = growth(name, gains)
+    assert "Without a shift they differ beyond the noise of the seeds." in told
+    assert told.endswith("does not grow from 70/30 to 95/5; at 95/5 it is not larger than at 50/50.")
+
+
+def test_one_shift_is_no_curve():
+    assert curve({0.7: 0.1}) == {}
