@@ -195,3 +195,16 @@ def test_the_bars_on_table_2_are_met_by_the_records():
     assert z2 > plain_z2
     assert abs(z1 - plain_z1) <= 0.15, f"Z1 accuracy {z1:.3f} beside {plain_z1:.3f} is not comparable"
     assert all(row.cells["fid"].value is not None for *_, row in found.values())
+
+
+def test_table_3_has_every_row_of_its_records_and_says_what_follows():
+    from benchmarks import adaptation_tables
+    from tests.made_adaptation import made_records
+
+    records = made_records()
+    text = adaptation_tables.table(records)
+    for record in records:
+        if record["config"]["shift"] == 0.7:
+            assert record["metrics"]["row"]["label"] in text
+            assert f"#### {record['config']['pair']}" in text
+    assert "w_x \\ w_1 is" in text
