@@ -37,6 +37,13 @@ def test_faces_have_other_sizes_features_and_groups():
     assert "cut at 30, the paper's at 9." in clamp
 
 
+def test_what_the_ratio_tells_of_each_factor_is_said():
+    record = made_faces("orthogonal_oracle", log_ratio={"mean": [3.0, -1.0, 2.0, -2.0], "sd": [1.0] * 4})
+    (note,) = [one for one in told([made_faces("vanilla"), record]) if "logarithm" in one]
+    assert "w_x \\ w_1 (Oracle) 4.0 and 1.0." in note
+    assert "logarithm" not in " ".join(told([made_faces("vanilla", log_ratio=None)]))
+
+
 def test_fids_by_the_papers_features_are_not_called_incomparable():
     (fid, *_) = told([made_faces("vanilla", fid_features="Inception")])
     assert "Inception" in fid

@@ -149,7 +149,7 @@ def notes(records: Sequence[Record], rows: Sequence[Row]) -> list[str]:
     """
     own = about(records[0]["name"])
     configs = [record["config"] for record in records]
-    told = [_fid(records), _size(records, own), _lengths(records), _groups(records), _seeds(rows)]
+    told = [_fid(records), _size(records, own), _lengths(records), _groups(records), _ratios(records), _seeds(rows)]
     told += [note for (key, value), note in own.of_settings.items() if any(one.get(key) == value for one in configs)]
     told += [LAST_LAYER] if any("last layer" in row.label for row in rows) else []
     return [note for note in told if note]
@@ -197,6 +197,24 @@ def _groups(records: Sequence[Record]) -> str:
     if found is None:
         return ""
     return f"To train on: {', '.join(f'{count:,} {GROUPS.get(key, key)}' for key, count in found.items())}."
+
+
+def _ratios(records: Sequence[Record]) -> str:
+    """How much of what generators of faces are told is about the factor to keep, and how much about the other."""
+    parts = []
+    for record in records:
+        metrics = record["metrics"]
+        if "groups" in metrics and metrics.get("log_ratio"):
+            a, other_a, other_b, b = metrics["log_ratio"]["mean"]
+            hair, sex = (a - other_a + other_b - b) / 2, (a + other_a - other_b - b) / 2
+            parts.append(f"{metrics['row']['label']} {hair:.1f} and {sex:.1f}")
+    if not parts:
+        return ""
+    return (
+        "The logarithm of the ratio that the generators are told differs, on held-out faces, between the hair colors "
+        f"and between the sexes by: {'; '.join(parts)}. The second should be 0: as far as it is not, the generators "
+        "are kept from changing the sex."
+    )
 
 
 def _seeds(rows: Sequence[Row]) -> str:
