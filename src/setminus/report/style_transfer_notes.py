@@ -98,7 +98,15 @@ FACES = About(
 KNOWN = {
     "table1": DIGITS,
     "table2": FACES,
-    "table6": replace(FACES, data="faces of CelebA", domains="Domain A has men, domain B women, of any hair."),
+    "table6": replace(
+        FACES,
+        data="faces of CelebA",
+        domains=(
+            "Domain A has men, domain B women, of any hair: here the factor to change is the domain itself. Where it "
+            "shows for certain, the full and the principal classifier are both certain, and what is left of their "
+            "quotient is the error of each."
+        ),
+    ),
 }
 GROUPS = {
     "00": "men without blond hair",
