@@ -17,6 +17,7 @@ from setminus.estimators.tuned import TunedOrthogonalClassifier
 from setminus.experiments.fairness_record import betrayed, frontier_points
 from setminus.experiments.records import versions
 from setminus.report.page import write_page
+from tests import made_adaptation, made_tables
 
 SCRIPT = "<script>alert(1)</script>"
 BOLD = "<b>x</b>"
@@ -215,6 +216,17 @@ def browser(chromium):
         browser = playwright.chromium.launch(executable_path=chromium, args=OPTIONS)
         yield browser
         browser.close()
+
+
+# here and not beside their tests: whoever opens the first page looks for these names
+@pytest.fixture(scope="session")
+def table_records():
+    return made_tables.made_records("table5", seeds=4, noise=0.02)
+
+
+@pytest.fixture(scope="session")
+def adaptation_records():
+    return made_adaptation.made_records()
 
 
 @pytest.fixture(scope="session")

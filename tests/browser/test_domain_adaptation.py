@@ -2,13 +2,6 @@
 
 import pytest
 
-from tests.made_adaptation import made_records
-
-
-@pytest.fixture(scope="session")
-def adaptation_records():
-    return made_records()
-
 
 @pytest.fixture
 def page(opened):

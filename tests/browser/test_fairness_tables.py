@@ -2,12 +2,7 @@
 
 import pytest
 
-from tests.made_tables import ROWS, made_records
-
-
-@pytest.fixture(scope="session")
-def table_records():
-    return made_records("table5", seeds=4, noise=0.02)
+from tests.made_tables import ROWS
 
 
 @pytest.fixture

@@ -13,7 +13,10 @@ from setminus.applications.domain_adaptation.label_shift import (
     maximum_likelihood_prior,
 )
 
-aggregative = pytest.importorskip("quapy.method.aggregative")
+matplotlib = pytest.importorskip("matplotlib")
+# importing it changes how every figure of the process is drawn
+with matplotlib.rc_context():
+    aggregative = pytest.importorskip("quapy.method.aggregative")
 
 MEANS = np.array([[0.0, 0.0], [2.0, 0.0], [1.0, 2.0]])
 SOURCE, TARGET = np.array([0.6, 0.3, 0.1]), np.array([0.1, 0.2, 0.7])

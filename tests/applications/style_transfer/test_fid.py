@@ -6,8 +6,8 @@ import scipy.linalg
 
 torch = pytest.importorskip("torch")
 
-from setminus.applications.style_transfer.fid import ClassifierFeatures, frechet_distance
-from setminus.nn.networks.classifiers import PhotoClassifier
+from setminus.applications.style_transfer.fid import ClassifierFeatures, frechet_distance  # noqa: E402
+from setminus.nn.networks.classifiers import PhotoClassifier  # noqa: E402
 
 
 class Pooled(torch.nn.Module):
