@@ -10,6 +10,7 @@ import pytest
 from setminus.experiments.records import read_records
 from setminus.experiments.reproduce import EXPERIMENTS
 from tests.made_tables import made_records
+from tests.made_transfers import made_digits
 
 
 def files(folder):
@@ -111,6 +112,23 @@ def test_a_table_of_the_paper_is_shown_beside_it(command, toy, tmp_path, monkeyp
     assert "84.5, 0.19, 0.20" in vanilla
     assert "±" in vanilla
     assert files(tmp_path) == ["table4/index.html", "table4/table4.png"]
+
+
+def test_figures_of_a_table_are_drawn_from_its_records(command, toy, tmp_path, monkeypatch):
+    made = [made_digits("vanilla"), made_digits("orthogonal_oracle")]
+    monkeypatch.setitem(EXPERIMENTS, "table1", "toy_experiment")
+    for name in ("fig3", "fig4"):
+        monkeypatch.setitem(EXPERIMENTS, name, "toy_experiment")
+    monkeypatch.setattr("setminus.experiments.reproduce.records_of", lambda name: "table1")
+    monkeypatch.setattr("setminus.experiments.reproduce.execute", lambda *_, **__: made)
+    done = command("reproduce", "fig3", "fig4", "table1", "--out", tmp_path)
+    assert done.code == 0, done.err
+    names = ("fig3/fig3.png", "fig3/index.html", "fig4/fig4.png", "fig4/index.html")
+    assert files(tmp_path) == [*names, "table1/index.html", "table1/table1.png"]
+    assert "Figure 3" in done.out
+    assert done.out.count(str(tmp_path / "table1" / "records.jsonl")) == 3
+    # one experiment is no reason for a page of all
+    assert not (tmp_path / "index.html").exists()
 
 
 def test_help_teaches(command):

@@ -3,11 +3,12 @@
 import subprocess
 import sys
 from importlib import import_module
+from types import ModuleType
 
 import pytest
 
 from setminus.experiments.records import read_records
-from setminus.experiments.reproduce import EXPERIMENTS, find_names, plan_runs, reproduce
+from setminus.experiments.reproduce import EXPERIMENTS, find_names, plan_runs, records_of, reproduce
 
 
 def test_a_group_stands_for_all_of_its_own_once():
@@ -36,11 +37,11 @@ def test_every_name_has_an_experiment_and_its_charts(name):
     assert experiment.CLAIM.endswith(".")
     for scale in ("quick", "paper"):
         runs = plan_runs(name, scale=scale, seeds=1)
-        assert {run.name for run in runs} == {name}
+        assert {run.name for run in runs} == {records_of(name)}
         # one that is of the paper's size in either scale does not name it
         assert all(run.config.get("scale", scale) == scale and run.seeds == (0,) for run in runs)
     charts = import_module(f"setminus.report.laboratory.{name}")
-    assert callable(charts.charts)
+    assert callable(charts.draw if records_of(name) != name else charts.charts)
     assert callable(charts.summary)
 
 
@@ -76,3 +77,23 @@ def test_a_record_says_how_to_repeat_it_and_what_is_claimed(toy, tmp_path):
 def test_an_experiment_may_belong_to_another_section(toy, tmp_path, monkeypatch):
     monkeypatch.setattr(toy, "JOB", "tables", raising=False)
     assert {record["job"] for record in reproduce("toy", tmp_path / "records.jsonl", seeds=1)} == {"tables"}
+
+
+def test_a_figure_may_plan_the_runs_of_another_experiment(toy, tmp_path, monkeypatch):
+    monkeypatch.setitem(EXPERIMENTS, "toy_figure", "toy_figure")
+    figure = ModuleType("toy_figure")
+    vars(figure).update({**vars(toy), "DEFAULT_SEEDS": 1, "RECORDS_OF": "toy", "__name__": "toy_figure"})
+    monkeypatch.setitem(sys.modules, "toy_figure", figure)
+    assert (records_of("toy"), records_of("toy_figure")) == ("toy", "toy")
+    records = reproduce("toy_figure", tmp_path / "records.jsonl")
+    assert {record["command"] for record in records} == {"setminus reproduce toy --scale quick --seeds 1"}
+    # what the figure needed is not measured again for the experiment itself
+    assert reproduce("toy", tmp_path / "records.jsonl", seeds=1) == records
+
+
+@pytest.mark.parametrize("name", ["fig3", "fig4"])
+def test_figures_3_and_4_need_one_seed_of_table_1(name):
+    pytest.importorskip("torch")
+    assert records_of(name) == "table1"
+    runs, table = plan_runs(name, scale="quick"), plan_runs("table1", scale="quick", seeds=1)
+    assert [(run.name, run.config, run.seeds) for run in runs] == [(run.name, run.config, run.seeds) for run in table]

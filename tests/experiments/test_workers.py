@@ -1,5 +1,6 @@
 """Tasks in several processes: all that they give arrives, and one that dies does not take the others along."""
 
+import logging
 import os
 from functools import partial
 from multiprocessing import active_children
@@ -12,6 +13,12 @@ def test_every_item_arrives_in_the_order_of_its_task():
     found = [*spread(range, [3, 0, 2, 1], 2)]
     by_task = {place: [item for at, item in found if at == place] for place in range(4)}
     assert by_task == {0: [0, 1, 2], 1: [], 2: [0, 1], 3: [0]}
+
+
+def test_other_processes_log_only_what_is_wrong():
+    disabled = "__import__('logging').root.manager.disable"
+    assert {level for _, level in spread(partial(map, eval), [[disabled], [disabled]], 2)} == {logging.INFO}
+    assert logging.root.manager.disable < logging.INFO
 
 
 def test_a_process_that_ends_is_replaced():

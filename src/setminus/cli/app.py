@@ -29,6 +29,7 @@ from setminus.cli.options import (
     Trusted,
 )
 from setminus.cli.reproduce import reproduce
+from setminus.cli.transfer import transfer_app
 
 __all__ = ["app"]
 
@@ -41,6 +42,7 @@ app = typer.Typer(
     epilog="Start with:  setminus demo,  or:  setminus fit people.csv --label income --ignore sex --out model.skops",
 )
 app.add_typer(data_app, name="data")
+app.add_typer(transfer_app, name="transfer")
 app.command()(demo)
 app.command(no_args_is_help=True)(reproduce)
 

@@ -71,9 +71,9 @@ class Display:
         self.progress.print(f"{time.perf_counter() - start:6.1f} s  {escape(name)}")
 
     @contextmanager
-    def rows(self) -> Iterator[Callable[[int, int], None]]:
-        """A bar of rows done; gives what to call with the rows done and the rows in all."""
-        columns = (BarColumn(), MofNCompleteColumn(), TextColumn("rows"), TimeElapsedColumn(), TimeRemainingColumn())
+    def rows(self, unit: str = "rows") -> Iterator[Callable[[int, int], None]]:
+        """A bar of rows done, or of what else there is; gives what to call with those done and those in all."""
+        columns = (BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeElapsedColumn(), TimeRemainingColumn())
         with Progress(*columns, console=self.progress, disable=not self.progress.is_terminal) as progress:
             task = progress.add_task("", total=None)
             yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -22,7 +22,7 @@ def reproduce(
             metavar="NAME",
             help="fig1, fig2a, fig2b, fig2c, prop1 to prop7, theorem1, pitfalls; laboratory is all of these. "
             "table4, table5; fairness is both. table1, table2, table3, table6: hours; fig3, fig4: images of table1. "
-            "principals.",
+            "principals, small_digits.",
             show_default=False,
         ),
     ],

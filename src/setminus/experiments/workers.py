@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -146,6 +147,8 @@ def _serve(work: Work[Any, Any], connection: Connection[Any, Any]) -> None:
     """Answer each task with (True, item) for each of its items, then (False, why it failed or None)."""
     # an interrupt reaches the whole group; the first process decides what becomes of the others
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # what libraries say of themselves would stand between the lines of the first process
+    logging.disable(logging.INFO)
     while True:
         failed = None
         try:

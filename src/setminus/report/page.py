@@ -10,18 +10,22 @@ from typing import Any
 
 from setminus.files import written_whole
 from setminus.report.audit import audit_section
+from setminus.report.domain_adaptation import domain_adaptation_section
 from setminus.report.fairness import fairness_section
 from setminus.report.fairness_tables import fairness_tables_section
 from setminus.report.laboratory.section import laboratory_section, made_by, same_experiment
 from setminus.report.style_transfer import style_transfer_section
+from setminus.report.translation import translation_section
 
 __all__ = ["EXPERIMENTS", "build_page", "write_page"]
 
 SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "audit": audit_section,
     "fairness": fairness_section,
+    "translation": translation_section,
 }
 EXPERIMENTS: dict[str, Callable[[list[dict[str, Any]]], dict[str, Any]]] = {
+    "domain_adaptation": domain_adaptation_section,
     "fairness_tables": fairness_tables_section,
     "laboratory": laboratory_section,
     "style_transfer": style_transfer_section,
