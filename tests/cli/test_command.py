@@ -9,7 +9,7 @@ import pytest
 
 import setminus
 from setminus.datasets.sources import DataUnavailableError, fetch
-from setminus.experiments.demo import THEORY
+from setminus.experiments.demo_parts import THEORY
 from setminus.experiments.records import read_records
 
 COMMAND = [sys.executable, "-c", "from setminus.cli import main; main()"]
@@ -104,7 +104,7 @@ def test_the_demo_keeps_accuracy_narrows_the_gap_and_ends_with_its_page(tmp_path
     except DataUnavailableError as error:
         pytest.skip(str(error))
     out, picture = tmp_path / "report", tmp_path / "adult.png"
-    done = run("demo", "--out", out, "--picture", picture)
+    done = run("demo", "--parts", "fairness,theory", "--out", out, "--picture", picture)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == str(out / "index.html")
     assert (out / "index.html").stat().st_size > 1_000_000

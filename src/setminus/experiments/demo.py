@@ -1,4 +1,4 @@
-"""The tour: a model on real census data, made to ignore sex, and what that cost and brought."""
+"""The first part of the tour: a model on real census data, made to ignore sex, and what that cost and brought."""
 
 from __future__ import annotations
 
@@ -21,10 +21,7 @@ from setminus.estimators.tuned import TunedOrthogonalClassifier
 from setminus.experiments.fairness_record import Step, Stopwatch, betrayed, frontier_points
 from setminus.experiments.records import Record, versions
 
-__all__ = ["THEORY", "DemoConfig", "run_demo"]
-
-THEORY = {"fig1": 1, "prop4": 5, "theorem1": 1}
-"""The claims that the tour checks, and on how many seeds: seconds each."""
+__all__ = ["DemoConfig", "run_demo"]
 
 USAGE = """\
 from setminus import ProxyPrincipal, TunedOrthogonalClassifier

@@ -45,6 +45,7 @@ EXPERIMENTS: dict[str, str] = {
     "table6": "setminus.experiments.table6",
     "table3": "setminus.experiments.table3",
     "principals": "setminus.experiments.invariant_digits",
+    "small_digits": "setminus.experiments.small_digits",
 }
 """What can be reproduced, and the module that does it.
 
