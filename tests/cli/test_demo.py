@@ -153,7 +153,8 @@ def test_the_tours_size_is_smaller_than_the_quick_one_and_has_all_digits():
     from setminus.experiments.table1 import SIZES, plan
 
     demo_size, quick = SIZES["demo"], SIZES["quick"]
-    assert demo_size.pixels < quick.pixels and demo_size.classifier.epochs < quick.classifier.epochs
+    assert demo_size.translation.steps < quick.translation.steps
+    assert demo_size.classifier.epochs < quick.classifier.epochs
     assert demo_size.train_digits == quick.train_digits == 56_000
     runs = plan("demo", (0,), demo_parts.DIGITS)
     assert [(run.config["scale"], run.config["method"]) for run in runs] == [

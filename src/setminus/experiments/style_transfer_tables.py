@@ -23,7 +23,7 @@ from setminus.nn.resume import Outcome
 from setminus.nn.task import TrainingConfig
 from setminus.nn.training import train
 
-__all__ = ["JOB", "ROWS", "Row", "Source", "Translation", "translated"]
+__all__ = ["JOB", "ROWS", "RestingTranslation", "Row", "Source", "Translation", "translated"]
 
 JOB = "style_transfer"
 
@@ -75,6 +75,13 @@ class Translation:
     """None takes the quickest that the machine has."""
 
 
+@dataclass(frozen=True)
+class RestingTranslation(Translation):
+    """One that comes to rest: its rate falls to zero over the second half of its steps, and gradients are cut."""
+
+    clip: float = 1.0
+
+
 def translated(
     networks: CycleGAN,
     domains: tuple[torch.Tensor, torch.Tensor],
@@ -111,7 +118,13 @@ def translated(
     task = TransferTask(
         networks,
         *domains,
-        TransferConfig(batch_size=size.batch_size, rate=size.rate, seed=seed, plain_steps=plain_steps),
+        TransferConfig(
+            batch_size=size.batch_size,
+            rate=size.rate,
+            seed=seed,
+            plain_steps=plain_steps,
+            rest_at=size.steps if isinstance(size, RestingTranslation) else None,
+        ),
         log_ratio=log_ratio,
         judge=judge,
     )
@@ -121,6 +134,7 @@ def translated(
         log_every=size.evaluate_every,
         evaluate_every=size.evaluate_every,
         precision=size.precision or fast_precision(),
+        clip=size.clip if isinstance(size, RestingTranslation) else None,
     )
     outcome = train(task, config)
     return {

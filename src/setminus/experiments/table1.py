@@ -23,7 +23,15 @@ from setminus.datasets.colored_digits import ColoredDigits
 from setminus.experiments.fairness_record import Step
 from setminus.experiments.laboratory.fig2c import shrunk_digits
 from setminus.experiments.runs import Run
-from setminus.experiments.style_transfer_tables import JOB, ROWS, Row, Source, Translation, translated
+from setminus.experiments.style_transfer_tables import (
+    JOB,
+    ROWS,
+    RestingTranslation,
+    Row,
+    Source,
+    Translation,
+    translated,
+)
 from setminus.invariant.environment_task import Environment
 from setminus.invariant.fitting import METHODS as INVARIANT
 from setminus.nn.networks.image_translation import Norm
@@ -116,9 +124,15 @@ Scale = Literal["quick", "paper", "demo"]
 SIZES: dict[Scale, Size] = {
     "quick": QUICK,
     "paper": Size(),
-    # the tour's; with all digits, since of few ones plain CycleGAN keeps more backgrounds. At 16 pixels, translated
-    # images were too coarse for the oracles that judge
-    "demo": replace(QUICK, pixels=20, judged=128, classifier=replace(QUICK.classifier, width=8, epochs=1)),
+    # the tour's; with all digits, since of few ones plain CycleGAN keeps more backgrounds, and of their full size:
+    # at 16 and 20 pixels the generators hid the digit in a texture that the classifiers took for the background
+    "demo": replace(
+        QUICK,
+        judged=128,
+        judge_digits=8_000,
+        translation=RestingTranslation(steps=300, batch_size=32, evaluate_every=25, rate=1e-3),
+        classifier=replace(QUICK.classifier, width=8, epochs=1),
+    ),
 }
 
 

@@ -83,3 +83,13 @@ def test_the_judge_sees_evaluation_mode_and_the_training_does_not(squares):
 def test_domains_of_different_sizes_are_refused():
     with pytest.raises(ValueError, match=r"of A have the shape \(3, 8, 8\), those of B \(3, 16, 16\): resize"):
         TransferTask(digit_networks(8, 4, seed=0), torch.zeros(4, 3, 8, 8), torch.zeros(4, 3, 16, 16))
+
+
+def test_the_rate_rests_at_the_end_or_never():
+    images = torch.rand(2, 4, 3, 8, 8)
+    resting, steady = (
+        TransferTask(digit_networks(8, 4, seed=0), *images, TransferConfig(batch_size=2, rest_at=end))
+        for end in (100, None)
+    )
+    assert [resting.rate(step) for step in (0, 50, 75, 100)] == [1.0, 1.0, 0.5, 0.0]
+    assert steady.rate(99) == 1.0

@@ -41,7 +41,7 @@ def test_accuracies_with_their_spread_classes_and_the_mix(records):
     assert [type(mark) for mark in classes.marks] == [Bars] * 3
     # a class that one seed has no rows of is that of the others
     assert classes.marks[0].y == [52.0, 50.0, 100.0, 52.0]
-    assert "The digits 0 to 1 are 90 % of the source, and 10 % of the target (the paper" in classes.caption
+    assert "The digits 0 to 1 are 90 % of the source, and 10 % of the target." in classes.caption
     assert [mark.name for mark in mix.marks] == ["source", "target, true", "target, estimated"]
     assert len(small_digits.charts(records[:2])) == 2
 

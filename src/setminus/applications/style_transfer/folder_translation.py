@@ -133,15 +133,10 @@ class FolderTranslation:
 
 
 class _WatchedTask(TransferTask):
-    """A translation that shows a grid of samples at each look, and comes to rest in the second half of its steps."""
+    """A translation that shows a grid of samples at each look."""
 
     judge: FolderJudge
     look: Callable[[int, Bytes], None] | None = None
-    steps: int
-
-    def rate(self, step: int) -> float:
-        # what is kept are the last weights, and two players at a full rate do not stand still
-        return min(1.0, 2 * (1 - step / self.steps))
 
     def evaluate(self, loop: Loop) -> dict[str, Any]:
         scores = super().evaluate(loop)
@@ -226,11 +221,11 @@ def fit_translation(
         networks,
         train_part.a,
         train_part.b,
-        TransferConfig(batch_size=config.batch_size, rate=config.rate, seed=config.seed),
+        TransferConfig(batch_size=config.batch_size, rate=config.rate, seed=config.seed, rest_at=config.steps),
         log_ratio=classifiers.log_ratio(config.role, config.clamp),
         judge=judge,
     )
-    task.look, task.steps = look, config.steps
+    task.look = look
     outcome = train(
         task,
         TrainingConfig(

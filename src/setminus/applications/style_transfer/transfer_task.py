@@ -40,6 +40,9 @@ class TransferConfig:
         Of the batches.
     plain_steps : int
         Steps of plain CycleGAN before the orthogonal loss begins; half of all in the paper's runs on faces.
+    rest_at : int, optional
+        The step at which the rate has fallen to zero, from half of it on: what is kept are the last weights, and two
+        players at a full rate do not stand still. By default the rate stays, as in the paper.
     """
 
     batch_size: int = 128
@@ -47,6 +50,7 @@ class TransferConfig:
     weights: CycleGANWeights = field(default_factory=CycleGANWeights)
     seed: int = 0
     plain_steps: int = 0
+    rest_at: int | None = None
 
 
 class TransferTask(Task):
@@ -93,6 +97,7 @@ class TransferTask(Task):
         self.networks = networks
         self.weights = config.weights
         self.plain_steps = config.plain_steps
+        self.rest_at = config.rest_at
         self.judge = judge
         self.modules = {
             "a_to_b": networks.a_to_b,
@@ -116,6 +121,10 @@ class TransferTask(Task):
         adversarial = plain_adversarial if loop.index < self.plain_steps else self.adversarial
         terms = cyclegan_step(self.networks, real_a, real_b, loop.update, weights=self.weights, adversarial=adversarial)
         loop.log(**terms)
+
+    def rate(self, step: int) -> float:
+        """What part of the rate is left."""
+        return 1.0 if self.rest_at is None else min(1.0, 2 * (1 - step / self.rest_at))
 
     def evaluate(self, loop: Loop) -> dict[str, Any]:
         """What the judge says of the networks in evaluation mode."""
