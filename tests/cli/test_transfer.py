@@ -141,6 +141,18 @@ def test_a_column_that_the_pictures_do_not_show(fit, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_grey_pictures_are_named_before_training_and_taken_when_allowed(command, tmp_path):
+    write_folders(tmp_path)
+    grey = next((tmp_path / "B").iterdir())
+    Image.open(grey).convert("L").save(grey)
+    given = ["transfer", "fit", tmp_path / "A", tmp_path / "B", "--labels", tmp_path / "labels.csv"]
+    given += ["--change", "digit", "--out", tmp_path / "model", *SMALL, "--quiet"]
+    said = refused(command(*given))
+    assert "1 of 240 images are grey" in said and grey.name in said and "--allow-grey" in said
+    assert not list((tmp_path / "model").glob("*"))
+    assert command(*given, "--allow-grey").code == 0
+
+
 def test_a_broken_picture_and_a_folder_with_one(command, tmp_path):
     write_folders(tmp_path, n=24)
     rest = ["--labels", tmp_path / "labels.csv", "--change", "digit", "--out", tmp_path / "model", *SMALL]

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,14 +9,14 @@ from setminus.datasets.two_factor_folder import TwoFactorFolder, read_labels
 Image = pytest.importorskip("PIL.Image")
 
 
-def put(path, level=0, mode="L"):
+def put(path, color=0, mode="RGB"):
     path.parent.mkdir(parents=True, exist_ok=True)
-    Image.new(mode, (12, 9), level).save(path)
+    Image.new(mode, (12, 9), (color, 0, 99) if mode == "RGB" else color).save(path)
 
 
 @pytest.fixture
 def home(tmp_path):
-    """Three images in each of two folders, two elsewhere, all with their own level of grey."""
+    """Three images in each of two folders, two elsewhere, all with their own level of red."""
     names = ["A/a1.png", "A/a2.jpg", "A/a3.webp", "B/b1.png", "B/b2.bmp", "B/b3.JPG", "more/m1.png", "more/m2.png"]
     for k, name in enumerate(names):
         put(tmp_path / name, 20 * k)
@@ -32,7 +34,7 @@ MIXED = ("a1.png,dark,30", "a2.jpg,dark,30", "b1.png,fair,30", "B/b2.bmp,dark,30
 def test_images_domains_and_labels_keep_together(home):
     images = write(home, *MIXED, "more/m2.png,,2").load()
     assert images.x.shape == (7, 8, 8, 3) and images.x.dtype == np.uint8
-    np.testing.assert_allclose(images.x.mean(axis=(1, 2, 3)), 20 * np.arange(7), atol=3)
+    np.testing.assert_allclose(images.x[..., 0].mean(axis=(1, 2)), 20 * np.arange(7), atol=3)
     assert images.y.tolist() == [0, 0, 0, 1, 1, 1, -1]
     assert images.values == ("dark", "fair")
     assert images.z.tolist() == [0, 0, -1, 1, 0, -1, 1]
@@ -112,7 +114,7 @@ def test_odd_names_are_names(home, name):
     put(home / "A" / name, 240)
     images = write(home, *MIXED, f'"{name}",fair,1').load()
     row = [file.name for file in images.files].index(name)
-    assert images.z[row] == 1 and np.all(images.x[row] == 240)
+    assert images.z[row] == 1 and np.all(images.x[row] == [240, 0, 99])
 
 
 def test_other_files_and_folders_are_passed_over(home):
@@ -129,11 +131,21 @@ def test_a_label_for_a_file_that_is_passed_over_is_refused(home):
         write(home, "a1,dark,30", *MIXED[1:]).load()
 
 
-def test_grey_transparent_and_palette_images_go_together(home):
+def test_transparent_palette_and_allowed_grey_images_go_together(home):
     put(home / "A/a4.png", (10, 20, 30, 255), "RGBA")
-    put(home / "A/a5.gif", 3, "P")
-    put(home / "A/a6.png", 1, "1")
+    Image.new("RGB", (12, 9), (0, 0, 255)).convert("P").save(home / "A/a5.gif")
     assert write(home, *MIXED).load().x[3].reshape(-1, 3).tolist() == [[10, 20, 30]] * 64
+    put(home / "A/a6.png", 1, "1")
+    folders = write(home, *MIXED)
+    assert np.all(replace(folders, allow_grey=True).load().x[5] == 255)
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "I;16", "RGB"])
+def test_grey_images_are_refused_however_they_are_stored(home, mode):
+    grey = Image.new("L", (12, 9), 90).convert(mode) if mode != "I;16" else Image.new(mode, (12, 9), 9000)
+    grey.save(home / "B/b4.png")
+    with pytest.raises(ValueError, match=r"1 of 8 images are grey: '.*B/b4\.png'\. .* color .*--allow-grey"):
+        write(home, *MIXED).load()
 
 
 def test_all_files_that_are_no_images_are_counted(home):

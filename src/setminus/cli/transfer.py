@@ -50,6 +50,9 @@ def transfer_fit(
     batch_size: Annotated[int, typer.Option(min=1, help="Pictures of each folder in a step.")] = 16,
     rate: Annotated[float, typer.Option(help="Learning rate of the generators.")] = 2e-4,
     every: Annotated[int, typer.Option(min=1, help="Steps between two sample grids and checkpoints.")] = 500,
+    allow_grey: Annotated[
+        bool, typer.Option("--allow-grey", help="Take grey pictures, too, which are refused otherwise.")
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the split, the weights and the batches.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a training that was stopped.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Begin anew where OUT holds a model already.")] = False,
@@ -83,6 +86,7 @@ def transfer_fit(
         labels=str(labels),
         column=column,
         size=size,
+        allow_grey=allow_grey,
         translation=TranslationConfig(
             role, steps=steps, batch_size=batch_size, rate=rate, width=width, every=every, seed=seed
         ),

@@ -64,16 +64,19 @@ class TwoFactorFolder:
         The column with the factor, of two values; an empty cell is no label.
     size : int
         Height and width to which images are cut and resized.
+    allow_grey : bool
+        Read images without color as three equal channels. By default they are refused: among images in color the
+        networks would take the lack of it for a part of the style.
 
     Examples
     --------
     >>> import tempfile
-    >>> grey = b"P5 1 1 255 "
+    >>> red = b"P6 1 1 255 " + bytes([100, 0, 0])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for name in ("a/1", "a/2", "b/3", "b/4", "more/5"):
     ...         Path(folder, name).parent.mkdir(exist_ok=True)
-    ...         _ = Path(folder, f"{name}.pgm").write_bytes(grey + bytes([100]))
-    ...     rows = ["file,hair", "1.pgm,dark", "3.pgm,fair", "4.pgm,fair", "more/5.pgm,dark"]
+    ...         _ = Path(folder, f"{name}.ppm").write_bytes(red)
+    ...     rows = ["file,hair", "1.ppm,dark", "3.ppm,fair", "4.ppm,fair", "more/5.ppm,dark"]
     ...     _ = Path(folder, "labels.csv").write_text("\n".join(rows))
     ...     mine = TwoFactorFolder(f"{folder}/a", f"{folder}/b", f"{folder}/labels.csv", "hair", size=8).load()
     >>> mine.x.shape, mine.values
@@ -87,6 +90,7 @@ class TwoFactorFolder:
     labels_csv: str | os.PathLike[str]
     column: str
     size: int = 64
+    allow_grey: bool = False
 
     def load(self) -> LabelledImages:
         """Check folders and labels, then read the images.
@@ -122,6 +126,8 @@ class TwoFactorFolder:
         values = self._values(given, y)
         x = np.empty((len(files), self.size, self.size, 3), dtype=np.uint8)
         decode_into(x, ((row, str(file), file) for row, file in enumerate(files)))
+        if not self.allow_grey:
+            _check_color(x, files)
         z = np.select([given == values[0], given == values[1]], [0, 1], UNLABELLED)
         return LabelledImages(x=x, y=y, z=z, values=values, files=files)
 
@@ -213,6 +219,16 @@ def _images_in(folder: Path, letter: str) -> list[Path]:
             "at least 2 are needed."
         )
     return files
+
+
+def _check_color(x: Bytes, files: tuple[Path, ...]) -> None:
+    grey = np.flatnonzero([np.ptp(image, axis=-1).max() == 0 for image in x])
+    if len(grey):
+        names = show_names([str(files[row]) for row in grey])
+        raise ValueError(
+            f"{len(grey)} of {len(x)} images are grey: {names}. Images in color are expected: the lack of it would be "
+            "learned as a part of the style. Replace or remove them, or take them by allow_grey (--allow-grey)."
+        )
 
 
 def _match(labels: dict[str, str], roots: tuple[Path, Path, Path], table: Path) -> dict[Path, str]:

@@ -45,7 +45,7 @@ class FoldersConfig:
 
     Parameters
     ----------
-    a_folder, b_folder, labels, column, size
+    a_folder, b_folder, labels, column, size, allow_grey
         See `TwoFactorFolder`.
     translation : TranslationConfig
     """
@@ -56,6 +56,7 @@ class FoldersConfig:
     column: str
     translation: TranslationConfig
     size: int = 64
+    allow_grey: bool = False
 
 
 def fit_folders(
@@ -103,7 +104,9 @@ def fit_folders(
     _check_out(out, resume, force)
     timed = Stopwatch(step)
     with timed("read the pictures"):
-        folders = TwoFactorFolder(config.a_folder, config.b_folder, config.labels, config.column, size=config.size)
+        folders = TwoFactorFolder(
+            config.a_folder, config.b_folder, config.labels, config.column, config.size, config.allow_grey
+        )
         with naming_unreadable():
             images = folders.load()
     if force and not resume:
