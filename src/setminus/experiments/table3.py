@@ -95,12 +95,16 @@ def plan(
         for pair, name, shift, some in wanted
         if name in methods and pair in DIGITS_ONLY.get(name, PAIRS)
     ]
-    if not runs:
-        raise ValueError(
-            f"table3 has no {', '.join(methods)} on {', '.join(pairs)}: "
-            f"cycada is for {', '.join(DIGITS_ONLY['cycada'])}, "
-            f"and pairs other than {', '.join(MAIN_PAIRS)} have {', '.join(COMPARED)} only."
-        )
+    for kind, names, known in (("method", methods, METHODS), ("pair", pairs, PAIRS)):
+        # all of them are what somebody gets who names none: only a choice can be in vain
+        left_out = {*names} - {run.config[kind] for run in runs}
+        if left_out and {*names} != {*known}:
+            raise ValueError(
+                f"table3 has nothing to measure for {', '.join(sorted(left_out))} "
+                f"(methods {', '.join(methods)} on {', '.join(pairs)}): cycada is for "
+                f"{', '.join(DIGITS_ONLY['cycada'])}, and pairs other than {', '.join(MAIN_PAIRS)} have "
+                f"{', '.join(COMPARED)} only."
+            )
     return runs
 
 

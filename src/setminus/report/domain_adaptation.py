@@ -53,8 +53,9 @@ ABOUT_TABLE = (
     "is neither deviation nor interval."
 )
 ABOUT_CHOICES = (
-    "All settings were fixed before any label of a target was scored. The estimate by pseudo-labels is the paper's; EM "
-    "and BBSE are ours."
+    "Sizes, rates and weights of the losses were fixed before any label of a target was scored. CyCADA's translation "
+    "was not: it was made to work with them in view. The estimate by pseudo-labels is the paper's; EM and BBSE are "
+    "ours."
 )
 PAPER_SIZE = (
     "The paper has 64 channels (192 for CIFAR and STL), 30 epochs of all images, and 64 of each domain in a step at a "
