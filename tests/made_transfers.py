@@ -63,5 +63,5 @@ def made_faces(method, z1=0.8, z2=0.7, *, name="table2", fid=12.5, **more):
     groups = {"00": 3200, "01": 88, "10": 2500, "11": 900}
     record = made_transfer(method, 0, z1, z2, name=name, **{**features, "groups": groups, **more})
     record["metrics"]["row"]["paper"]["fid"] = 38.5
-    record["config"] |= {"pixels": 64, "width": 24, "plain_share": 0.0, "clamp": 30.0}
+    record["config"] |= {"pixels": 64, "width": 24, "plain_share": 0.0, "clamp": 9.0}
     return record

@@ -26,16 +26,18 @@ ROWS: dict[str, Row] = {
     "vada": Row("VADA", "vada"),
     "vada_iw": Row("VADA + IW", "vada_iw"),
     "vada_orthogonal_em": Row(
-        "VADA + w_x \\ w_1 (EM)", "vada_orthogonal", {"label_shift": "em", "discriminator": "orthogonal"}
+        "VADA + w_x \\ w_1 (EM)", "vada_orthogonal", {"label_shift": {"estimator": "em"}, "discriminator": "orthogonal"}
     ),
     "vada_orthogonal_bbse": Row(
-        "VADA + w_x \\ w_1 (BBSE)", "vada_orthogonal", {"label_shift": "bbse", "discriminator": "orthogonal"}
+        "VADA + w_x \\ w_1 (BBSE)",
+        "vada_orthogonal",
+        {"label_shift": {"estimator": "bbse"}, "discriminator": "orthogonal"},
     ),
     # the paper's own in every respect
     "vada_orthogonal_pseudo": Row(
         "VADA + w_x \\ w_1 (pseudo-labels)",
         "vada_orthogonal",
-        {"label_shift": "pseudo_hard", "discriminator": "full", "target_classes": "hard"},
+        {"label_shift": {"estimator": "pseudo_hard"}, "discriminator": "full", "target_classes": "hard"},
     ),
 }
 ORTHOGONAL = tuple(name for name, row in ROWS.items() if row.task == "vada_orthogonal")

@@ -34,15 +34,22 @@ class Size:
         Rows of each domain in a step, and Adam's rate.
     most_rows : int, optional
         Of each part of a pair, before the shift.
-    steps : int, optional
-        By default `epochs` of the larger domain.
+    steps, warmup : int, optional
+        All steps, and those before the domains meet. By default `epochs` of the larger domain, and one of them, or
+        five for photographs.
     epochs : int
+    estimate_every : int, optional
+        Steps between two estimates of the target's class frequencies; by default an epoch of the target.
+    rests : bool
+        Whether the rate falls to zero over the second half of the steps.
     evaluations : int
     seen_rows : int
         The most target images that the selection looks at.
     domain, target : float, optional
         Least weights of the domain loss, and of entropy and VAT on the target; by default those of `LOSSES` as they
         are.
+    source_vat : float
+        Largest weight of VAT on the source; 0 saves the passes that it takes.
     """
 
     width: int = 64
@@ -51,19 +58,23 @@ class Size:
     rate: float = 1e-3
     most_rows: int | None = None
     steps: int | None = None
+    warmup: int | None = None
     epochs: int = 30
+    estimate_every: int | None = None
+    rests: bool = False
     evaluations: int = 30
     seen_rows: int = 5_000
     domain: float = 0.0
     target: float = 0.0
+    source_vat: float = 1.0
 
     def schedule(self, pair: str, method: str, data: DomainData) -> tuple[int, int]:
-        """All steps, and those before the domains meet: an epoch, five for photographs, or a third of few steps."""
+        """All steps, and those before the domains meet."""
         epoch = max(len(data.source), len(data.target)) // self.batch or 1
         steps = self.steps or self.epochs * epoch
-        warmup = steps // 3 if self.steps else epoch * (5 if pair in PHOTOGRAPHS else 1)
+        warmup = self.warmup or epoch * (5 if pair in PHOTOGRAPHS else 1)
         # ADDA adapts a classifier that is finished
-        return steps, steps // 2 if method == "adda" else min(warmup, steps // 2)
+        return steps, max(warmup, steps // 2) if method == "adda" else min(warmup, steps - 1)
 
     def losses(self, pair: str) -> VadaConfig:
         """The weights of a pair."""
@@ -73,6 +84,7 @@ class Size:
             domain=max(paper.domain, self.domain),
             target_entropy=max(paper.target_entropy, self.target),
             target_vat=max(paper.target_vat, self.target),
+            source_vat=min(paper.source_vat, self.source_vat),
         )
 
 

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from setminus.applications.style_transfer.column_domain import DomainByColumn
 from setminus.applications.style_transfer.domain_classifiers import ClassifierConfig, fit_domain_classifier
 from setminus.applications.style_transfer.evaluation import oracle_latents
 from setminus.applications.style_transfer.fid import ClassifierFeatures
@@ -31,6 +32,7 @@ from setminus.datasets.two_factors import (
     split_groups,
 )
 from setminus.experiments.style_transfer_tables import Row, Source
+from setminus.nn.networks.adaptation import GaussianNoise
 from setminus.nn.networks.classifiers import PhotoClassifier
 from setminus.nn.networks.initialization import seeded
 
@@ -38,6 +40,8 @@ __all__ = ["GROUPS", "Faces", "by_group", "dealt", "group_features", "judged_rig
 
 GROUPS = ("00", "01", "10", "11")
 """Of (z1, z2)."""
+NOISE = 0.3
+"""Of the images that classifiers which generators are told of learn from, on the scale of [-1, 1]."""
 
 
 @dataclass(frozen=True)
@@ -76,35 +80,50 @@ def log_ratio(row: Row, faces: Faces, config: ClassifierConfig, clamp: float) ->
     """What the row's generators are told of z2; nothing for plain CycleGAN."""
     if row.source is None:
         return None
-    known = principal(row.source, faces, config)
+    bounds = (1 / clamp, clamp)
     both = faces.domains
     shares = tuple((np.bincount(both.y, minlength=2) / len(both)).tolist())
-    bounds = (1 / clamp, clamp)
+    known = principal(row.source, faces, config)
     # the groups weigh the same for the principal classifier, hence its two classes do: its prior is uniform
-    if row.loss == "orthogonal":
-        return PairRatio(full(faces, config), known, full_prior=shares, clamp=bounds)
-    by_importance = fit_orthogonal_by_importance(
-        _mirrored(both.x),
-        torch.from_numpy(both.y).repeat(2),
-        known,
-        config,
-        seed=faces.seed,
-        network=_network(config, faces.seed),
-    )
-    return OrthogonalRatio(by_importance, prior=shares, clamp=bounds)
+    if row.loss == "importance":
+        by_importance = fit_orthogonal_by_importance(
+            _mirrored(both.x),
+            torch.from_numpy(both.y).repeat(2),
+            known,
+            config,
+            seed=faces.seed,
+            network=_network(config, faces.seed, told=True),
+        )
+        return OrthogonalRatio(by_importance, prior=shares, clamp=bounds)
+    if row.source == "oracle":
+        return PairRatio(full_of_groups(faces, config), known, clamp=bounds)
+    return PairRatio(full(faces, config), known, full_prior=shares, clamp=bounds)
 
 
 @cache
 def full(faces: Faces, config: ClassifierConfig) -> nn.Module:
     """A classifier of the two domains as they are."""
-    return _fitted(faces.domains, config, faces.seed, weighted=False)
+    network = _network(config, faces.seed, told=True)
+    return _fitted(faces.domains, config, faces.seed, network=network, weighted=False)
+
+
+def full_of_groups(faces: Faces, config: ClassifierConfig) -> nn.Module:
+    """The same, for equally frequent domains, read off a classifier of the four groups."""
+    a, b = (np.bincount(groups_of(faces.domains)[faces.domains.y == domain], minlength=4) for domain in (0, 1))
+    return _of_groups(faces, config, a / a.sum(), b / b.sum())
 
 
 @cache
 def principal(source: Source, faces: Faces, config: ClassifierConfig) -> nn.Module:
-    """A classifier of z1, by an oracle's faces or from two environments."""
+    """A classifier of z1: of all groups alike, or from two environments.
+
+    An oracle's is read off the classifier of groups that `full_of_groups` is read off, too: what that network takes
+    for signs of z1 is then the same in both, and their quotient is free of it, right or wrong. Two networks of their
+    own do not agree on the faces between the domains, which are what the generators shall make.
+    """
     if source == "oracle":
-        return _fitted(oracle_principal(faces.train), config, faces.seed)
+        # by z1 alone, with either hair in half of the cases
+        return _of_groups(faces, config, np.array([0.5, 0.5, 0, 0]), np.array([0, 0, 0.5, 0.5]))
     fitted, held_out = (
         [_evened(one, faces.seed) for one in environments(part)]
         for part in split_groups(faces.train, (7 / 8, 1 / 8), faces.seed)
@@ -115,16 +134,18 @@ def principal(source: Source, faces: Faces, config: ClassifierConfig) -> nn.Modu
 @cache
 def judges(faces: Faces, config: ClassifierConfig) -> tuple[nn.Module, nn.Module]:
     """The oracles of z1 and of z2; neither is a classifier that a generator has seen."""
-    z1, z2 = (_fitted(make(faces.train), config, faces.seed + 1_000) for make in (oracle_principal, oracle_orthogonal))
+    seed = faces.seed + 1_000
+    z1, z2 = (
+        _fitted(make(faces.train), config, seed, network=_network(config, seed, told=False))
+        for make in (oracle_principal, oracle_orthogonal)
+    )
     return z1, z2
 
 
 @cache
 def group_features(faces: Faces, config: ClassifierConfig) -> nn.Module:
-    """What a classifier of the four groups sees of a face, for the FID."""
-    seed = faces.seed + 2_000
-    split = replace(faces.train, y=groups_of(faces.train))
-    return ClassifierFeatures(_fitted(split, config, seed, network=_network(config, seed, n_classes=4)))
+    """What a classifier of the four groups sees of a face, for the FID; not the one that a generator has seen."""
+    return ClassifierFeatures(_groups(faces, config, faces.seed + 2_000, told=False))
 
 
 def judged_right(oracles: tuple[nn.Module, nn.Module], faces: Faces) -> dict[str, float]:
@@ -148,11 +169,27 @@ def by_group(ratio: nn.Module, faces: Faces) -> dict[str, list[float]]:
     }
 
 
+@cache
+def _groups(faces: Faces, config: ClassifierConfig, seed: int, *, told: bool) -> nn.Module:
+    """A classifier of the four groups, all of them equally frequent."""
+    split = replace(faces.train, y=groups_of(faces.train))
+    return _fitted(split, config, seed, network=_network(config, seed, n_classes=len(GROUPS), told=told))
+
+
+def _of_groups(
+    faces: Faces, config: ClassifierConfig, given_a: NDArray[np.float64], given_b: NDArray[np.float64]
+) -> nn.Module:
+    """A classifier of two mixtures of the groups."""
+    alike = np.full(len(GROUPS), 1 / len(GROUPS))
+    groups = _groups(faces, config, faces.seed, told=True)
+    return DomainByColumn(groups, column_prior=alike, given_a=given_a, given_b=given_b)
+
+
 def _pooled(sets: Sequence[tuple[torch.Tensor, torch.Tensor]], config: ClassifierConfig, seed: int) -> nn.Module:
     """A classifier of both environments together; with its repeated faces an epoch is twice as long as another's."""
     x, y = (torch.cat(parts) for parts in zip(*sets, strict=True))
     shorter = replace(config, epochs=-(-config.epochs // 2))
-    return fit_domain_classifier(x, y, shorter, seed=seed, network=_network(config, seed))
+    return fit_domain_classifier(x, y, shorter, seed=seed, network=_network(config, seed, told=True))
 
 
 def _evened(environment: Split, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -161,7 +198,7 @@ def _evened(environment: Split, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _fitted(
-    split: Split, config: ClassifierConfig, seed: int, *, weighted: bool = True, network: nn.Module | None = None
+    split: Split, config: ClassifierConfig, seed: int, *, network: nn.Module, weighted: bool = True
 ) -> nn.Module:
     """A classifier of `y`, from faces and their mirror images, the groups of (z1, z2) alike where weighted."""
     weights = torch.from_numpy(group_weights(split)).float().repeat(2) if weighted else None
@@ -171,12 +208,19 @@ def _fitted(
         config,
         seed=seed,
         weights=weights,
-        network=network or _network(config, seed),
+        network=network,
     )
 
 
-def _network(config: ClassifierConfig, seed: int, n_classes: int = 2) -> nn.Module:
+def _network(config: ClassifierConfig, seed: int, n_classes: int = 2, *, told: bool) -> nn.Module:
+    """A new classifier; one that generators are told of sees images of half the size, noisy while it is trained.
+
+    Generators find the fine texture that a classifier falls for. Such a one does not see the finest, and has learned to
+    look past the rest.
+    """
     network: nn.Module = seeded(seed, lambda: PhotoClassifier(n_classes, width=config.width))
+    if told:
+        network.features = nn.Sequential(nn.AvgPool2d(2), GaussianNoise(NOISE), network.features)
     return network
 
 

@@ -89,7 +89,6 @@ SIZES = {
         short_steps=800,
         plain_share=0.0,
         classifier=ClassifierConfig(width=16, epochs=10, rate=0.05, batch_size=64, average=0.99),
-        clamp=30.0,
         features="groups",
     ),
     "paper": Size(),
@@ -146,6 +145,8 @@ def measure(
     row, length = ROWS[method], size.of(method)
     label = row.label.replace(")", ", last layer)") if row.source not in (None, "oracle") else row.label
     about = {"label": label, "loss": row.loss, "source": row.source, "paper": table.paper[method]}
+    if row.loss == "orthogonal" and row.source == "oracle":
+        about["of_groups"] = True
     for seed in seeds:
         with step(f"{row.label}, seed {seed}: classifiers"):
             faces = dealt(table.task, size.pixels, seed)

@@ -151,9 +151,16 @@ def make_task(
     steps, warmup = size.schedule(pair, method, data)
     options = dict(row.options)
     if "label_shift" in options:
-        options["label_shift"] = LabelShift(options["label_shift"])
+        options["label_shift"] = LabelShift(**options["label_shift"])
     watch = None if scoring is None else partial(_watch, scoring=scoring, seen_rows=size.seen_rows)
-    config = AdaptationConfig(size.losses(pair), rate=size.rate, batch=size.batch, warmup=warmup)
+    config = AdaptationConfig(
+        size.losses(pair),
+        rate=size.rate,
+        batch=size.batch,
+        warmup=warmup,
+        estimate_every=size.estimate_every,
+        rest_at=steps if size.rests else None,
+    )
     return TASKS[row.task](networks, data, config, seed, watch=watch, **options), steps
 
 

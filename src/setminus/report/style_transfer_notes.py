@@ -22,6 +22,12 @@ LAST_LAYER = (
     "classifier that pools both environments, since on whole networks they end at the pooled classifier; and TRM "
     "looks beyond the environments it has. That stage is ours."
 )
+OF_GROUPS = (
+    "The two classifiers of the row w_x \\ w_1 (Oracle) are read off one classifier of the four groups, under other "
+    "weights of the groups: w_x by those of the domains, w_1 by equal ones. The paper trains two. Two of ours did not "
+    "agree on women without blond hair and men with it, whom w_x has never seen and the generators shall make; the "
+    "generators were then told of the sex, too."
+)
 
 
 @dataclass(frozen=True)
@@ -95,7 +101,6 @@ FACES = About(
     ),
     of_settings={
         ("plain_share", 0.0): "The generators are told of z2 from the first step on, the paper's from the middle on.",
-        ("clamp", 30.0): "The ratio of densities that the generators are told is cut at 30, the paper's at 9.",
     },
 )
 KNOWN = {
@@ -105,9 +110,8 @@ KNOWN = {
         FACES,
         data="faces of CelebA",
         domains=(
-            "Domain A has men, domain B women, of any hair: here the factor to change is the domain itself. Where it "
-            "shows for certain, the full and the principal classifier are both certain, and what is left of their "
-            "quotient is the error of each."
+            "Domain A has men, domain B women, of any hair: here the factor to change is the domain itself, and blond "
+            "hair is only more frequent in one."
         ),
     ),
 }
@@ -162,6 +166,7 @@ def notes(records: Sequence[Record], rows: Sequence[Row]) -> list[str]:
     configs = [record["config"] for record in records]
     told = [_fid(records), _size(records, own), _lengths(records), _groups(records), _ratios(records), _seeds(rows)]
     told += [note for (key, value), note in own.of_settings.items() if any(one.get(key) == value for one in configs)]
+    told += [OF_GROUPS] if any(one["metrics"].get("row", {}).get("of_groups") for one in records) else []
     told += [LAST_LAYER] if any("last layer" in row.label for row in rows) else []
     return [note for note in told if note]
 

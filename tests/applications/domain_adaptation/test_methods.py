@@ -1,6 +1,7 @@
 """What sets each method apart, by hand; all of them on the paper's network; resumed to the same bits."""
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -115,6 +116,20 @@ def test_methods_of_the_family_share_their_warmup():
     # the next step is where they part
     first, *others = (weights_of(*trained(m, steps=5)[0].predictor) for m in ("vada", "vada_iw", "vada_orthogonal"))
     assert not any(torch.equal(first, other) for other in others)
+
+
+def test_the_rate_falls_over_the_second_half_where_it_comes_to_rest():
+    data, made = points(), networks()
+    task = METHODS["vada"](made, data, replace(CONFIG, rest_at=8), 0)
+    assert [task.rate(step) for step in (0, 4, 6, 8)] == [1, 1, 0.5, 0]
+    assert METHODS["vada"](made, data, CONFIG, 0).rate(10**6) == 1
+
+
+@pytest.mark.parametrize("method", ["vada_iw", "vada_orthogonal"])
+def test_estimates_are_as_often_as_asked_or_each_epoch(method):
+    data, made = points(), networks()
+    assert METHODS[method](made, data, replace(CONFIG, estimate_every=5), 0).prior.epoch == 5
+    assert METHODS[method](made, data, CONFIG, 0).prior.epoch == len(data.target) // CONFIG.batch
 
 
 def test_dann_is_vada_without_its_regularisers():

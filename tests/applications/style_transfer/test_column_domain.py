@@ -117,8 +117,28 @@ def test_a_constant_column_is_finite_and_held_by_the_clamp(painted):
     assert torch.isfinite(ratio).all() and float(ratio.max()) == pytest.approx(1001, rel=0.01)
     clamped = OrthogonalRatio(constant, clamp=(1 / 9, 9))(x).exp()
     assert np.allclose(clamped, np.where(split.z2 == 0, 9, 1 / 9), atol=1e-3)
-    with pytest.raises(ValueError, match="smoothed_shares"):
-        by_column("background", given_a=(1.0, 0.0))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"column_prior": (1.0, 0.0)}, {"given_a": (1.2, -0.2)}, {"given_b": (0.5, 0.4)}, {"given_a": (0.4, 0.3, 0.3)}],
+)
+def test_shares_that_are_none_are_refused(wrong):
+    with pytest.raises(ValueError, match="expected a share for each value in all three"):
+        by_column("background", **wrong)
+
+
+def test_two_classifiers_of_one_of_groups_leave_the_other_factor_exactly():
+    """Whatever the network says: full is of groups 0 and 3, principal of 0 and 1 against 2 and 3, as for faces."""
+    logits = torch.randn(50, 4, generator=torch.Generator().manual_seed(0)) * 4
+    groups = {"column_prior": (0.25,) * 4}
+    full = DomainByColumn(_Said(logits), **groups, given_a=(1, 0, 0, 0), given_b=(0, 0, 0, 1))
+    principal = DomainByColumn(_Said(logits), **groups, given_a=(0.5, 0.5, 0, 0), given_b=(0, 0, 0.5, 0.5))
+    proba = logits.softmax(1)
+    found = PairRatio(full, principal, clamp=None)(torch.zeros(50, 3, 2, 2)).exp()
+    # how dark the hair is for a man, over how blond it is for a woman
+    expected = proba[:, 0] / (proba[:, 0] + proba[:, 1]) / (proba[:, 3] / (proba[:, 2] + proba[:, 3]))
+    assert torch.allclose(found, expected, rtol=1e-3)
 
 
 def test_gradients_pass_to_images_unless_the_column_says_nothing_of_the_domain(painted):

@@ -93,6 +93,11 @@ class AdaptationConfig:
         once are made at the end of it.
     balanced : bool, default=True
         Weigh classes alike in the source's cross entropy, as the paper did, instead of rows.
+    estimate_every : int, optional
+        Steps between two estimates of the target's class frequencies, where a method makes more than one; by default
+        an epoch of the target.
+    rest_at : int, optional
+        The step at which the rate has fallen to zero, from half of it on; by default the rate stays, as in the paper.
     """
 
     losses: VadaConfig = field(default_factory=VadaConfig)
@@ -100,6 +105,8 @@ class AdaptationConfig:
     batch: int = 64
     warmup: int = 0
     balanced: bool = True
+    estimate_every: int | None = None
+    rest_at: int | None = None
 
     def __post_init__(self) -> None:
         if not (self.rate > 0 and self.batch >= 1 and self.warmup >= 0):
@@ -165,6 +172,11 @@ class AdaptationTask(Task):
         if not self.config.balanced:
             return None
         return torch.from_numpy(1 / (self.data.n_classes * self.data.source_prior)).float()
+
+    def rate(self, step: int) -> float:
+        """What part of the rate is left."""
+        rest_at = self.config.rest_at
+        return 1.0 if rest_at is None else min(1.0, 2 * (1 - step / rest_at))
 
     def predict_proba(self, x: torch.Tensor) -> NDArray[np.float64]:
         """Probabilities of shape (n, C) of target rows."""

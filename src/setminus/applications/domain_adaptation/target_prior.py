@@ -36,9 +36,9 @@ class LabelShift:
         of the batches of the last epoch: the share of its decisions, as the paper writes, or the mean of its
         probabilities, as its public code did.
     every_epoch : bool, default=False
-        Estimate again after each epoch of the target. Without it "em" and "bbse" are estimated once, before the
-        domains are aligned: an estimate that follows the network follows it into its mistakes. The pseudo-labels
-        always follow it.
+        Estimate again after each epoch of the target, or as often as `AdaptationConfig.estimate_every` says. Without
+        it "em" and "bbse" are estimated once, before the domains are aligned: an estimate that follows the network
+        follows it into its mistakes. The pseudo-labels always follow it.
     momentum : float in [0, 1), default=0.0
         The share of the estimate before in the new one; 0.5 in the paper's importance weights.
     rows : int, default=5000
@@ -74,7 +74,7 @@ class TargetPrior(nn.Module):  # type: ignore[misc]
     start : int
         The step at which it is estimated for the first time. Until then it is the source's.
     epoch : int
-        Steps in an epoch of the target.
+        Steps between two estimates, where they are repeated.
 
     Attributes
     ----------

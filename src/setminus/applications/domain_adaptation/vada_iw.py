@@ -44,7 +44,9 @@ class VadaIw(Vada):
     ) -> None:
         super().__init__(networks, data, config, seed, watch=watch)
         label_shift = label_shift or LabelShift("bbse", every_epoch=True, momentum=0.5)
-        self.prior = TargetPrior(data, label_shift, start=config.warmup, epoch=len(self.target_batches))
+        self.prior = TargetPrior(
+            data, label_shift, start=config.warmup, epoch=config.estimate_every or len(self.target_batches)
+        )
         self.modules["prior"] = self.prior
 
     @property

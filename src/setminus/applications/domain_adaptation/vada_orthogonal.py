@@ -73,7 +73,10 @@ class VadaOrthogonal(Vada):
         self.target_classes = target_classes
         self.discriminator = discriminator
         self.prior = TargetPrior(
-            data, label_shift or LabelShift("em"), start=config.warmup, epoch=len(self.target_batches)
+            data,
+            label_shift or LabelShift("em"),
+            start=config.warmup,
+            epoch=config.estimate_every or len(self.target_batches),
         )
         self.modules["prior"] = self.prior
 

@@ -6,9 +6,8 @@ that it was trained with. What a domain d would look like if nothing but this fa
 
     p_d(x) = sum_z p(z|d) p(x|z) = p(x) * sum_z p(z|x) / p(z) * p(z|d)
 
-so that ``log p_A(x) - log p_B(x)`` is the log density ratio of this factor alone. It is finite also where the column
-is constant in a domain, as far as the shares p(z|d) are smoothed, and it is exact where the image shows the column:
-there it is ``log p(z|A) / p(z|B)``.
+so that ``log p_A(x) - log p_B(x)`` is the log density ratio of this factor alone. It is exact where the image shows the
+column: there it is ``log p(z|A) / p(z|B)``, bounded where the shares p(z|d) are smoothed.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ class DomainByColumn(nn.Module):  # type: ignore[misc]
     Parameters
     ----------
     column : Module
-        From images to logits of shape (n, 2), of the two values of the column.
-    column_prior : two numbers
-        p(z), the shares of the values in the data that it was trained on.
-    given_a, given_b : two numbers
-        p(z|A) and p(z|B), all positive.
+        From images to logits of shape (n, K), of the K values of the column.
+    column_prior : K numbers
+        p(z), the shares of the values in the data that it was trained on, all positive.
+    given_a, given_b : K numbers
+        p(z|A) and p(z|B).
 
     Examples
     --------
@@ -53,15 +52,22 @@ class DomainByColumn(nn.Module):  # type: ignore[misc]
 
     def __init__(self, column: nn.Module, *, column_prior: ArrayLike, given_a: ArrayLike, given_b: ArrayLike) -> None:
         super().__init__()
-        shares = np.array([column_prior, given_a, given_b], dtype=float)
-        if shares.shape != (3, 2) or not np.all(shares > 0) or not np.allclose(shares.sum(axis=1), 1):
+        prior, *given = (np.asarray(shares, dtype=float) for shares in (column_prior, given_a, given_b))
+        alike = prior.ndim == 1 and all(shares.shape == prior.shape for shares in given)
+        if (
+            not alike
+            or not np.all(prior > 0)
+            or not np.all(np.array(given) >= 0)
+            or not np.allclose([shares.sum() for shares in (prior, *given)], 1)
+        ):
             raise ValueError(
-                f"column_prior is {column_prior!r}, given_a {given_a!r}, given_b {given_b!r}: expected two "
-                "positive shares each, with the sum 1; smoothed_shares gives such."
+                f"column_prior is {column_prior!r}, given_a {given_a!r}, given_b {given_b!r}: expected a share for "
+                "each value in all three, none negative, none 0 in the first, with the sum 1."
             )
         self.column = column
-        # of shape (domain, value)
-        factors = np.log(shares[1:]) - np.log(shares[0])
+        # of shape (domain, value); a value that a domain has not adds nothing to its sum
+        with np.errstate(divide="ignore"):
+            factors = np.log(np.array(given)) - np.log(prior)
         self.register_buffer("log_factors", torch.from_numpy(factors).float())
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
