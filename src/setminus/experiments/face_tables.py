@@ -144,7 +144,7 @@ def measure(
     """Train one row for each seed, judge it along the way, and compare its images with real ones at the end."""
     row, length = ROWS[method], size.of(method)
     label = row.label.replace(")", ", last layer)") if row.source not in (None, "oracle") else row.label
-    about = {"label": label, "loss": row.loss, "source": row.source, "paper": table.paper[method]}
+    about: dict[str, Any] = {"label": label, "loss": row.loss, "source": row.source, "paper": table.paper[method]}
     if row.loss == "orthogonal" and row.source == "oracle":
         about["of_groups"] = True
     for seed in seeds:
