@@ -32,7 +32,6 @@ from setminus.datasets.two_factors import (
     split_groups,
 )
 from setminus.experiments.style_transfer_tables import Row, Source
-from setminus.nn.networks.adaptation import GaussianNoise
 from setminus.nn.networks.classifiers import PhotoClassifier
 from setminus.nn.networks.initialization import seeded
 
@@ -40,8 +39,6 @@ __all__ = ["GROUPS", "Faces", "by_group", "dealt", "group_features", "judged_rig
 
 GROUPS = ("00", "01", "10", "11")
 """Of (z1, z2)."""
-NOISE = 0.3
-"""Of the images that classifiers which generators are told of learn from, on the scale of [-1, 1]."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +89,7 @@ def log_ratio(row: Row, faces: Faces, config: ClassifierConfig, clamp: float) ->
             known,
             config,
             seed=faces.seed,
-            network=_network(config, faces.seed, told=True),
+            network=_network(config, faces.seed),
         )
         return OrthogonalRatio(by_importance, prior=shares, clamp=bounds)
     if row.source == "oracle":
@@ -103,8 +100,7 @@ def log_ratio(row: Row, faces: Faces, config: ClassifierConfig, clamp: float) ->
 @cache
 def full(faces: Faces, config: ClassifierConfig) -> nn.Module:
     """A classifier of the two domains as they are."""
-    network = _network(config, faces.seed, told=True)
-    return _fitted(faces.domains, config, faces.seed, network=network, weighted=False)
+    return _fitted(faces.domains, config, faces.seed, weighted=False)
 
 
 def full_of_groups(faces: Faces, config: ClassifierConfig) -> nn.Module:
@@ -134,18 +130,14 @@ def principal(source: Source, faces: Faces, config: ClassifierConfig) -> nn.Modu
 @cache
 def judges(faces: Faces, config: ClassifierConfig) -> tuple[nn.Module, nn.Module]:
     """The oracles of z1 and of z2; neither is a classifier that a generator has seen."""
-    seed = faces.seed + 1_000
-    z1, z2 = (
-        _fitted(make(faces.train), config, seed, network=_network(config, seed, told=False))
-        for make in (oracle_principal, oracle_orthogonal)
-    )
+    z1, z2 = (_fitted(make(faces.train), config, faces.seed + 1_000) for make in (oracle_principal, oracle_orthogonal))
     return z1, z2
 
 
 @cache
 def group_features(faces: Faces, config: ClassifierConfig) -> nn.Module:
     """What a classifier of the four groups sees of a face, for the FID; not the one that a generator has seen."""
-    return ClassifierFeatures(_groups(faces, config, faces.seed + 2_000, told=False))
+    return ClassifierFeatures(_groups(faces, config, faces.seed + 2_000))
 
 
 def judged_right(oracles: tuple[nn.Module, nn.Module], faces: Faces) -> dict[str, float]:
@@ -170,10 +162,10 @@ def by_group(ratio: nn.Module, faces: Faces) -> dict[str, list[float]]:
 
 
 @cache
-def _groups(faces: Faces, config: ClassifierConfig, seed: int, *, told: bool) -> nn.Module:
+def _groups(faces: Faces, config: ClassifierConfig, seed: int) -> nn.Module:
     """A classifier of the four groups, all of them equally frequent."""
     split = replace(faces.train, y=groups_of(faces.train))
-    return _fitted(split, config, seed, network=_network(config, seed, n_classes=len(GROUPS), told=told))
+    return _fitted(split, config, seed, network=_network(config, seed, n_classes=len(GROUPS)))
 
 
 def _of_groups(
@@ -181,7 +173,7 @@ def _of_groups(
 ) -> nn.Module:
     """A classifier of two mixtures of the groups."""
     alike = np.full(len(GROUPS), 1 / len(GROUPS))
-    groups = _groups(faces, config, faces.seed, told=True)
+    groups = _groups(faces, config, faces.seed)
     return DomainByColumn(groups, column_prior=alike, given_a=given_a, given_b=given_b)
 
 
@@ -189,7 +181,7 @@ def _pooled(sets: Sequence[tuple[torch.Tensor, torch.Tensor]], config: Classifie
     """A classifier of both environments together; with its repeated faces an epoch is twice as long as another's."""
     x, y = (torch.cat(parts) for parts in zip(*sets, strict=True))
     shorter = replace(config, epochs=-(-config.epochs // 2))
-    return fit_domain_classifier(x, y, shorter, seed=seed, network=_network(config, seed, told=True))
+    return fit_domain_classifier(x, y, shorter, seed=seed, network=_network(config, seed))
 
 
 def _evened(environment: Split, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -198,7 +190,7 @@ def _evened(environment: Split, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _fitted(
-    split: Split, config: ClassifierConfig, seed: int, *, network: nn.Module, weighted: bool = True
+    split: Split, config: ClassifierConfig, seed: int, *, weighted: bool = True, network: nn.Module | None = None
 ) -> nn.Module:
     """A classifier of `y`, from faces and their mirror images, the groups of (z1, z2) alike where weighted."""
     weights = torch.from_numpy(group_weights(split)).float().repeat(2) if weighted else None
@@ -208,19 +200,12 @@ def _fitted(
         config,
         seed=seed,
         weights=weights,
-        network=network,
+        network=network or _network(config, seed),
     )
 
 
-def _network(config: ClassifierConfig, seed: int, n_classes: int = 2, *, told: bool) -> nn.Module:
-    """A new classifier; one that generators are told of sees images of half the size, noisy while it is trained.
-
-    Generators find the fine texture that a classifier falls for. Such a one does not see the finest, and has learned to
-    look past the rest.
-    """
+def _network(config: ClassifierConfig, seed: int, n_classes: int = 2) -> nn.Module:
     network: nn.Module = seeded(seed, lambda: PhotoClassifier(n_classes, width=config.width))
-    if told:
-        network.features = nn.Sequential(nn.AvgPool2d(2), GaussianNoise(NOISE), network.features)
     return network
 
 
