@@ -32,6 +32,7 @@ from setminus.datasets.two_factors import (
     split_groups,
 )
 from setminus.experiments.style_transfer_tables import Row, Source
+from setminus.nn.networks.adaptation import GaussianNoise
 from setminus.nn.networks.classifiers import PhotoClassifier
 from setminus.nn.networks.initialization import seeded
 
@@ -39,6 +40,8 @@ __all__ = ["GROUPS", "Faces", "by_group", "dealt", "group_features", "judged_rig
 
 GROUPS = ("00", "01", "10", "11")
 """Of (z1, z2)."""
+NOISE = 0.3
+"""Of the images that `_coarse_groups` learns from, on the scale of [-1, 1]."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,8 @@ def judges(faces: Faces, config: ClassifierConfig) -> tuple[nn.Module, nn.Module
 @cache
 def group_features(faces: Faces, config: ClassifierConfig) -> nn.Module:
     """What a classifier of the four groups sees of a face, for the FID; not the one that a generator has seen."""
-    return ClassifierFeatures(_groups(faces, config, faces.seed + 2_000))
+    seed = faces.seed + 2_000
+    return ClassifierFeatures(_groups(faces, config, _network(config, seed, n_classes=len(GROUPS)), seed))
 
 
 def judged_right(oracles: tuple[nn.Module, nn.Module], faces: Faces) -> dict[str, float]:
@@ -161,11 +165,21 @@ def by_group(ratio: nn.Module, faces: Faces) -> dict[str, list[float]]:
     }
 
 
-@cache
-def _groups(faces: Faces, config: ClassifierConfig, seed: int) -> nn.Module:
+def _groups(faces: Faces, config: ClassifierConfig, network: nn.Module, seed: int) -> nn.Module:
     """A classifier of the four groups, all of them equally frequent."""
-    split = replace(faces.train, y=groups_of(faces.train))
-    return _fitted(split, config, seed, network=_network(config, seed, n_classes=len(GROUPS)))
+    return _fitted(replace(faces.train, y=groups_of(faces.train)), config, seed, network=network)
+
+
+@cache
+def _coarse_groups(faces: Faces, config: ClassifierConfig) -> nn.Module:
+    """One that sees images of half the size, noisy while it is trained.
+
+    Generators that are told what a classifier says of their images find the fine texture that it falls for. This one
+    does not see the finest, and has learned to look past the rest.
+    """
+    network = _network(config, faces.seed, n_classes=len(GROUPS))
+    network.features = nn.Sequential(nn.AvgPool2d(2), GaussianNoise(NOISE), network.features)
+    return _groups(faces, config, network, faces.seed)
 
 
 def _of_groups(
@@ -173,7 +187,7 @@ def _of_groups(
 ) -> nn.Module:
     """A classifier of two mixtures of the groups."""
     alike = np.full(len(GROUPS), 1 / len(GROUPS))
-    groups = _groups(faces, config, faces.seed)
+    groups = _coarse_groups(faces, config)
     return DomainByColumn(groups, column_prior=alike, given_a=given_a, given_b=given_b)
 
 
