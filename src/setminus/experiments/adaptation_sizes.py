@@ -97,6 +97,7 @@ SIZES: dict[Scale, Size] = {
         rate=2e-3,
         most_rows=10_000,
         steps=600,
+        warmup=200,
         epochs=0,
         evaluations=12,
         seen_rows=1_000,
