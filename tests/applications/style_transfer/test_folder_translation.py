@@ -7,7 +7,6 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from setminus.applications.style_transfer import folder_translation  # noqa: E402
 from setminus.applications.style_transfer.folder_parts import deal_out  # noqa: E402
 from setminus.applications.style_transfer.folder_translation import TranslationConfig, fit_translation  # noqa: E402
 from setminus.nn.networks.classifiers import DigitClassifier  # noqa: E402
@@ -57,20 +56,6 @@ def test_what_was_begun_with_other_settings_does_not_go_on(images, tmp_path):
         fit_translation(images, replace(TINY, rate=1e-3, role="keep"), folder=tmp_path, resume=True)
     with pytest.raises(ValueError, match="differs in images"):
         fit_translation(replace(images, z=1 - images.z), TINY, folder=tmp_path, resume=True)
-
-
-@pytest.mark.parametrize(("size", "clip"), [(12, 1.0), (32, None)])
-def test_only_the_gradients_of_small_networks_are_cut(monkeypatch, size, clip):
-    seen = []
-
-    def stop(task, config, **options):
-        seen.append(config.clip)
-        raise StopError
-
-    monkeypatch.setattr(folder_translation, "train", stop)
-    with pytest.raises(StopError):
-        fit_translation(folder_squares(n=200, size=size)[0], TINY)
-    assert seen == [clip]
 
 
 def test_looks_show_the_same_pictures_in_four_rows(images):

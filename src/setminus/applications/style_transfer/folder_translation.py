@@ -25,7 +25,7 @@ from setminus.applications.style_transfer.stored_classifiers import (
     store_classifiers,
 )
 from setminus.applications.style_transfer.transfer_task import TransferConfig, TransferTask
-from setminus.applications.style_transfer.translation_networks import Kind, check_width, kind_for, networks_for
+from setminus.applications.style_transfer.translation_networks import check_width, networks_for
 from setminus.applications.style_transfer.translator import ImageTranslator
 from setminus.datasets.image_arrays import Bytes
 from setminus.datasets.two_factor_folder import LabelledImages
@@ -40,9 +40,8 @@ __all__ = ["FolderTranslation", "TranslationConfig", "fit_translation"]
 
 LOGGED = 200
 """Entries of the losses over a training."""
-CLIP: dict[Kind, float | None] = {"digit": 1.0, "unet": None}
-"""Largest norm of a gradient: one batch that goes wrong must not undo a thousand. A UNet whose gradients are cut paints
-faces with a coarse noise, which neither discriminator nor classifiers mind."""
+CLIP = 1.0
+"""Largest norm of a gradient: one batch that goes wrong must not undo a thousand."""
 FREE = ("steps", "every")
 """What may be another one when a training goes on."""
 
@@ -232,7 +231,7 @@ def fit_translation(
         TrainingConfig(
             steps=config.steps,
             seed=config.seed,
-            clip=CLIP[kind_for(size)],
+            clip=CLIP,
             log_every=max(1, config.steps // LOGGED),
             evaluate_every=config.every,
             checkpoint_every=config.every,
