@@ -28,14 +28,13 @@ def test_what_differs_from_the_paper_is_said_and_no_more():
 def test_faces_have_other_sizes_features_and_groups():
     oracle = made_faces("orthogonal_oracle")
     oracle["metrics"]["row"]["of_groups"] = True
-    fid, size, groups, seeds, noise, plain, chosen, of_groups = told([made_faces("vanilla"), oracle])
+    fid, size, groups, seeds, plain, chosen, of_groups = told([made_faces("vanilla"), oracle])
     assert "by the features of a classifier of <four> groups" in fid
     assert "FIDs by other features are on another scale" in fid
     assert "64 pixels a side" in size
     assert "UNet for 128 pixels, batches of 32 images at 0.0002, and 12 epochs" in size
     assert groups.startswith("To train on: 3,200 men without blond hair, 88 men with blond hair, 2,500 women")
     assert seeds.startswith("Each row is one run of one seed")
-    assert "coarse noise" in noise
     assert "from the first step on" in plain
     assert "chosen of two that ran to the end with this seed" in chosen
     assert "read off one classifier of the four groups" in of_groups

@@ -101,10 +101,6 @@ FACES = About(
         "in the project's repository."
     ),
     of_settings={
-        ("width", 24): (
-            "At this size all rows of 2,000 steps, the plain one included, paint a coarse noise over the faces that "
-            "those of 800 steps do not have; the classifiers that judge them mind it less than an eye does."
-        ),
         ("plain_share", 0.0): "The generators are told of z2 from the first step on, the paper's from the middle on.",
     },
 )
