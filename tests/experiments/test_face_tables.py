@@ -51,7 +51,7 @@ def painted(task, pixels):
 def faces(monkeypatch):
     monkeypatch.setattr(face_classifiers, "load_celeba", painted)
     yield
-    for cached in ("dealt", "full", "principal", "judges", "group_features", "_groups"):
+    for cached in ("dealt", "full", "principal", "judges", "group_features", "_coarse_groups"):
         getattr(face_classifiers, cached).cache_clear()
 
 

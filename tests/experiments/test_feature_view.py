@@ -17,7 +17,7 @@ from setminus.experiments.feature_view import FeatureView, _spread, flat_feature
 from setminus.nn.task import TrainingConfig
 from setminus.nn.training import train
 
-SIZE = table3.Size(width=4, photograph_width=4, steps=10, epochs=0, evaluations=5, seen_rows=40)
+SIZE = table3.Size(width=4, photograph_width=4, steps=10, warmup=3, epochs=0, evaluations=5, seen_rows=40)
 
 
 @pytest.fixture(scope="module")

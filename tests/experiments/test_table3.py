@@ -17,7 +17,7 @@ from setminus.experiments.adaptation_pairs import shifted_pair
 from setminus.nn.task import TrainingConfig
 from setminus.nn.training import train
 
-SIZE = table3.Size(width=4, photograph_width=4, steps=6, epochs=0, evaluations=3, seen_rows=40)
+SIZE = table3.Size(width=4, photograph_width=4, steps=6, warmup=2, epochs=0, evaluations=3, seen_rows=40)
 CLASSES = ("left", "right", "top", "bottom")
 
 
