@@ -36,6 +36,12 @@ def test_how_it_was_made_adds_up_all_runs(toy_records):
     assert made["seconds"] == 6.0
 
 
+def test_settings_within_others_are_named_where_they_differ(toy_records):
+    sizes = [{"steps": 10 * (k + 1), "rate": 0.1} for k in range(2)]
+    records = [{**toy_records[0], "config": {"scale": "quick", "size": size}, "seconds": 1.0} for size in sizes]
+    assert made_by(records)["steps"] == {"size steps 10": 1.0, "size steps 20": 1.0}
+
+
 def test_the_page_has_one_section_for_each_experiment_and_scale(toy_records, record):
     other = [{**one, "config": {**one["config"], "scale": "paper"}} for one in toy_records]
     mixed = [one for pair in zip(toy_records, other, strict=True) for one in pair]

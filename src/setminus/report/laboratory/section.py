@@ -132,12 +132,12 @@ def laboratory_section(records: Records) -> dict[str, Any]:
 
 def made_by(records: Records) -> dict[str, Any]:
     """How an experiment's records came about, as one record says it of itself."""
-    first, last = records[0]["config"], records[-1]
-    telling = {key for record in records for key in record["config"] if record["config"][key] != first.get(key)}
+    configs, last = [_settings(record["config"]) for record in records], records[-1]
+    telling = {key for config in configs for key in config if config[key] != configs[0].get(key)}
     steps: dict[str, float] = {}
-    for record in records:
+    for record, settings in zip(records, configs, strict=True):
         # what all runs share would only hide what tells them apart
-        config = {key: value for key, value in record["config"].items() if key in telling}
+        config = {key: value for key, value in settings.items() if key in telling}
         step = ", ".join(f"{key} {value}" for key, value in config.items()) or record["name"]
         steps[step] = steps.get(step, 0.0) + record["seconds"]
     return {
@@ -146,6 +146,14 @@ def made_by(records: Records) -> dict[str, Any]:
         "steps": steps,
         "seconds": sum(steps.values()),
     }
+
+
+def _settings(config: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a run, those within others by both names."""
+    told: dict[str, Any] = {}
+    for key, value in config.items():
+        told |= {f"{key} {inner}": one for inner, one in value.items()} if isinstance(value, dict) else {key: value}
+    return told
 
 
 def _module(name: str) -> Any:
