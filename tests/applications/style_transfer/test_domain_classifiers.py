@@ -9,6 +9,9 @@ import torch
 from setminus.applications.style_transfer.domain_classifiers import ClassifierConfig, fit_domain_classifier, log_proba
 from setminus.datasets.colored_digits import ColoredDigits
 from setminus.datasets.image_arrays import to_signed_nchw
+from setminus.nn.networks.adaptation import GaussianNoise
+from setminus.nn.networks.classifiers import DigitClassifier
+from setminus.nn.networks.initialization import seeded
 
 CONFIG = ClassifierConfig(width=4, epochs=3, batch_size=64, average=0.9)
 
@@ -60,3 +63,15 @@ def test_batch_statistics_are_those_of_the_kept_weights(painted):
     fitted = fit_domain_classifier(x, y, replace(CONFIG, epochs=1), seed=0)
     first = fitted.features[0](x)
     assert torch.allclose(fitted.features[2].running_mean, first.relu().mean((0, 2, 3)), atol=1e-4)
+
+
+def test_a_network_with_noise_of_its_own_comes_out_the_same_whatever_was_drawn_before():
+    x = torch.rand(40, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    y = (torch.arange(40) % 2).long()
+    fitted = []
+    for before in (0, 1):
+        torch.manual_seed(before)
+        network = seeded(0, lambda: torch.nn.Sequential(GaussianNoise(0.3), DigitClassifier(width=4)))
+        config = ClassifierConfig(width=4, epochs=1, batch_size=16)
+        fitted.append(fit_domain_classifier(x, y, config, seed=0, network=network).state_dict())
+    assert all(torch.equal(one, other) for one, other in zip(*(state.values() for state in fitted), strict=True))

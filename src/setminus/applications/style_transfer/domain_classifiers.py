@@ -125,8 +125,8 @@ def fit_domain_classifier(
     task = _Fit(network, batches, config)
     outcome = train(task, TrainingConfig(steps=task.steps, seed=seed, ema=config.average, log_every=0))
     fitted: nn.Module = outcome.averaged.get("network", network)
-    # of a training's last steps they would be those of other weights
-    update_bn((signed(part) for part in x.split(ROWS_AT_ONCE)), fitted)
+    # of a training's last steps they would be those of other weights; seeded, since a network may have noise of its own
+    seeded(seed, lambda: update_bn((signed(part) for part in x.split(ROWS_AT_ONCE)), fitted))
     return fitted.eval()
 
 
