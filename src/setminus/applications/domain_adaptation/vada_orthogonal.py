@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.nn.functional import one_hot
 
 from setminus.applications.domain_adaptation.adaptation_task import AdaptationConfig, AdaptationTask, DomainData
-from setminus.applications.domain_adaptation.target_prior import LabelShift, TargetPrior
+from setminus.applications.domain_adaptation.estimating_vada import EstimatingVada
+from setminus.applications.domain_adaptation.target_prior import LabelShift
 from setminus.applications.domain_adaptation.vada import (
     Domains,
     VadaNetworks,
     plain_discriminator_term,
     plain_domain_term,
 )
-from setminus.applications.domain_adaptation.vada_task import Vada
 from setminus.nn.adversarial import domain_discriminator_loss, domain_encoder_loss
-from setminus.nn.task import Loop
 
 __all__ = ["VadaOrthogonal", "principal_log_odds"]
 
@@ -28,7 +25,7 @@ LEAST = 1e-3
 """The least class frequency that enters a ratio: an estimate of 0 says that it is rare, not that it is impossible."""
 
 
-class VadaOrthogonal(Vada):
+class VadaOrthogonal(EstimatingVada):
     r"""VADA whose encoder plays against ``w_x \ w_1``; here y is the domain, and z1 is the class.
 
     What the discriminator can tell of the domain by the class alone is taken out before the encoder answers to it:
@@ -65,31 +62,13 @@ class VadaOrthogonal(Vada):
         discriminator: Literal["full", "orthogonal"] = "full",
         watch: Callable[[AdaptationTask], dict[str, Any]] | None = None,
     ) -> None:
-        super().__init__(networks, data, config, seed, watch=watch)
+        super().__init__(networks, data, config, seed, label_shift=label_shift or LabelShift("em"), watch=watch)
         if target_classes not in ("soft", "hard"):
             raise ValueError(f"target_classes is {target_classes!r}: expected 'soft' or 'hard'.")
         if discriminator not in ("full", "orthogonal"):
             raise ValueError(f"discriminator is {discriminator!r}: expected 'full' or 'orthogonal'.")
         self.target_classes = target_classes
         self.discriminator = discriminator
-        self.prior = TargetPrior(
-            data,
-            label_shift or LabelShift("em"),
-            start=config.warmup,
-            epoch=config.estimate_every or len(self.target_batches),
-        )
-        self.modules["prior"] = self.prior
-
-    @property
-    def target_prior(self) -> NDArray[np.float64]:
-        """The current estimate of the target's class frequencies."""
-        prior: NDArray[np.float64] = self.prior.target.cpu().numpy().copy()
-        return prior
-
-    def step(self, loop: Loop) -> None:
-        """As VADA, with the principal classifier of this step."""
-        self.prior.update(loop.index, *self.predictor, self.data)
-        super().step(loop)
 
     def domain_term(self, domains: Domains) -> torch.Tensor:
         """The swapped domain loss of the orthogonal discriminator."""
