@@ -1,5 +1,6 @@
 """The comparison's page, from records made by hand."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,8 @@ from benchmarks import laboratory_page, tables
 from benchmarks.peers import already
 from benchmarks.points import OURS, lead, points_of
 from setminus.experiments.records import append_record, read_records
+from setminus.report.adaptation_rows import PAPER_SHIFT, difference, pairs_of
+from setminus.report.adaptation_standing import gains_by_shift
 from setminus.report.fairness_rows import rows_of
 from setminus.report.style_transfer_rows import rows_of as transfer_rows
 
@@ -195,6 +198,58 @@ def test_the_bars_on_table_2_are_met_by_the_records():
     assert z2 > plain_z2
     assert abs(z1 - plain_z1) <= 0.10, f"Z1 accuracy {z1:.3f} beside {plain_z1:.3f} is not comparable"
     assert all(row.cells["fid"].value is not None for *_, row in found.values())
+
+
+def adaptation_pairs():
+    records = read_records(ROOT / "results" / "table3" / "records.jsonl")
+    return pairs_of([one for one in records if one["config"]["scale"] == "quick"])
+
+
+def test_table_3_is_recorded_whole_at_one_size():
+    pytest.importorskip("torch")
+    from setminus.experiments.table3 import plan
+
+    runs = plan("quick", (0, 1, 2))
+    recorded = read_records(ROOT / "results" / "table3" / "records.jsonl")
+    found = sorted((json.dumps(one["config"], sort_keys=True), one["seed"]) for one in recorded)
+    assert found == sorted((json.dumps(run.config, sort_keys=True), seed) for run in runs for seed in run.seeds)
+    assert all(one["seconds"] < 600 for one in recorded)
+
+
+def ahead_of(rival):
+    """The pairs with several seeds at the paper's shift, and whether ours is above a rival by the mean over seeds."""
+    pairs = [pair for pair in adaptation_pairs() if pair.shift == PAPER_SHIFT and pair.repeated]
+    return {pair.name: difference(pair.ours, pair.rows[rival]).mean > 0 for pair in pairs}
+
+
+def test_table_3_is_above_vada_on_three_of_four_pairs():
+    found = ahead_of("vada")
+    assert len(found) == 4
+    assert sum(found.values()) >= 3
+
+
+def test_table_3_is_above_no_adaptation_on_digits():
+    assert [name for name, ahead in ahead_of("source_only").items() if not ahead] in ([], ["syn_signs-gtsrb"])
+
+
+@pytest.mark.xfail(strict=True, reason="43 signs of 800 images are hardly learned in 1,250 steps: 23.3 beside 25.5 %")
+def test_table_3_is_above_no_adaptation_on_every_pair():
+    assert all(ahead_of("source_only").values())
+
+
+def test_the_gain_of_table_3_comes_with_the_shift():
+    (gains,) = gains_by_shift(adaptation_pairs()).values()
+    assert [gain.shift for gain in gains] == [0.5, 0.7, 0.85, 0.95]
+    assert not gains[0].found.clear, "without a shift there is nothing to gain"
+    small, large = ([gain.found.mean for gain in some] for some in (gains[:2], gains[2:]))
+    assert min(large) > max(small)
+
+
+@pytest.mark.xfail(strict=True, reason="at 95/5, where VADA finds 40 %, +2.3 points follow +5.9 at 85/15")
+def test_the_gain_of_table_3_grows_with_each_step_of_the_shift():
+    (gains,) = gains_by_shift(adaptation_pairs()).values()
+    means = [gain.found.mean for gain in gains]
+    assert means == sorted(means)
 
 
 def test_table_3_has_every_row_of_its_records_and_says_what_follows():
