@@ -19,8 +19,8 @@ def test_an_order_as_in_the_paper_is_counted_and_another_is_told():
     told, turned = order_of_rows(pair, "information")
     assert told == "5 of 6 comparisons of two rows come out as in the paper"
     (sentence,) = turned
-    assert sentence.startswith("On svhn-mnist VADA + IW is below VADA here, by -10.0 (")
-    assert "beyond the noise of the seeds; above it in the paper, by +8.1." in sentence
+    assert sentence.startswith("On svhn-mnist VADA + IW less VADA is -10.0 (")
+    assert "beyond the noise of the seeds; +8.1 in the paper." in sentence
     (pair,) = pairs_of(records_of(source_only=0.5, vada=0.6, vada_iw=0.7, vada_orthogonal_em=0.8))
     assert order_of_rows(pair, "information") == ("6 of 6 comparisons of two rows come out as in the paper", [])
 
@@ -28,7 +28,7 @@ def test_an_order_as_in_the_paper_is_counted_and_another_is_told():
 def test_one_seed_and_equal_numbers_are_told_as_such():
     (pair,) = pairs_of(records_of(seeds=1, vada=0.6, vada_iw=0.6))
     _, (sentence,) = order_of_rows(pair, "information")
-    assert "VADA + IW is level with VADA here, by +0.0 points, of one seed" in sentence
+    assert "VADA + IW less VADA is +0.0 points here, of one seed" in sentence
 
 
 def test_a_pair_that_the_paper_lacks_has_no_order():

@@ -151,8 +151,8 @@ def _turned(pair: Pair, upper: Row, lower: Row, found: Difference) -> str:
     beyond = "beyond" if found.clear else "within"
     noise = "of one seed" if found.low is None else f"{beyond} the noise of the seeds"
     return (
-        f"On {pair.name} {upper.label} is {'level with' if found.mean == 0 else 'below'} {lower.label} here, by "
-        f"{points(found)} points, {noise}; above it in the paper, by {_signed(expected)}."
+        f"On {pair.name} {upper.label} less {lower.label} is {points(found)} points here, {noise}; {_signed(expected)} "
+        "in the paper."
     )
 
 

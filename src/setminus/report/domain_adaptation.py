@@ -122,7 +122,7 @@ def domain_adaptation_section(records: Sequence[Record]) -> dict[str, Any]:
         "rows": f"{len(pairs)} pair{'s' if len(pairs) > 1 else ''}, {len(seeds)} seed{'s' if len(seeds) > 1 else ''}, "
         f"{duration}",
         "title": f"{title_of(name)}: domain adaptation under label shift",
-        "lead": records[-1].get("claim", ""),
+        "lead": f"The paper's claim: {records[-1].get('claim', '')}",
         "about_table": ABOUT_TABLE,
         "blocks": [_block(rule, pairs) for rule in RULES],
         "notes": _notes(records, pairs),
