@@ -61,7 +61,7 @@ def shift_charts(pairs: Sequence[Pair]) -> list[Chart]:
     for name, gains in gains_by_shift(pairs).items():
         some = sorted((pair for pair in pairs if pair.name == name), key=lambda pair: pair.shift)
         lines = []
-        for method in dict.fromkeys(method for pair in some for method in pair.rows):
+        for method in ("source_only", "vada", gains[0].own.method):
             rows = [(pair.shift, pair.rows[method]) for pair in some if method in pair.rows]
             if len(rows) > 1:
                 lines.append(_over_shifts(rows))

@@ -84,7 +84,10 @@ def order_of_rows(pair: Pair, rule: str) -> tuple[str, list[str]]:
 
 
 def gains_by_shift(pairs: Sequence[Pair]) -> dict[str, list[Gain]]:
-    r"""Of each pair with several shifts, what the first estimate that has them gains at each, from the smallest on."""
+    r"""Of each pair with several shifts, what the row that stands for ``w_x \ w_1`` gains at each, the smallest first.
+
+    That is the chosen estimate, or the first that was measured at several shifts.
+    """
     found: dict[str, list[Gain]] = {}
     for pair in sorted(pairs, key=lambda pair: pair.shift):
         vada = pair.rows.get("vada")
@@ -123,9 +126,9 @@ def growth(name: str, gains: Sequence[Gain]) -> str:
 
 
 def _compared(pairs: Sequence[Pair], name: str) -> list[str]:
-    """The first estimate that was measured at several shifts."""
-    known = [method for method in ESTIMATES if sum(one.name == name and method in one.rows for one in pairs) > 1]
-    return known[:1]
+    """The first row of ours that was measured at several shifts."""
+    own = (CHOSEN, *ESTIMATES)
+    return [method for method in own if sum(one.name == name and method in one.rows for one in pairs) > 1][:1]
 
 
 def _above(pairs: Sequence[Pair], rival: str, rule: str) -> str:
