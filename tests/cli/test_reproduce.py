@@ -67,6 +67,7 @@ def test_several_names_have_a_page_of_all(command, toy, tmp_path):
     [
         (["toi"], ["there is no experiment 'toi'", "Did you mean 'toy'?"]),
         (["toy", "--methods", "halfs"], ["toy has no method 'halfs'", "Did you mean 'halves'?"]),
+        (["toy", "--methods", ""], ["toy has no method ''", "Did you mean 'halves' or 'wholes'?"]),
     ],
 )
 def test_mistakes_are_answered_in_two_lines_before_any_work(command, toy, tmp_path, arguments, said):

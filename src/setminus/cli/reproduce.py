@@ -60,7 +60,10 @@ def reproduce(
     from setminus.experiments.runs import FailedRunsError
 
     wanted = find_names(names)
-    chosen, domains = (tuple(one.strip() for one in given.split(",")) if given else () for given in (methods, pairs))
+    # an empty text is a choice too, and refused as one: not hours of all
+    chosen, domains = (
+        () if given is None else tuple(one.strip() for one in given.split(",")) for given in (methods, pairs)
+    )
     check_folder(out, "--out")
     for name in wanted:
         # a mistake in the last one must not wait for the others

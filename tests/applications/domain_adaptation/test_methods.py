@@ -206,6 +206,13 @@ def test_a_class_estimated_at_zero_stays_finite():
     torch.testing.assert_close(log_odds.exp(), torch.tensor([500.0, 0.5]), rtol=1e-3, atol=0)
 
 
+@pytest.mark.parametrize("name", ["estimate_every", "rest_at"])
+@pytest.mark.parametrize("steps", [0, -5])
+def test_a_schedule_without_steps_is_refused(name, steps):
+    with pytest.raises(ValueError, match=f"{name} is {steps}: expected at least one step, or None"):
+        AdaptationConfig(**{name: steps})
+
+
 def test_adda_holds_the_classifier_and_moves_the_copy():
     task = Adda(networks(), points(), CONFIG, 0)
     train(task, TrainingConfig(steps=4))

@@ -117,6 +117,10 @@ class AdaptationConfig:
                 f"rate is {self.rate}, batch is {self.batch}, warmup is {self.warmup}: expected a positive rate, at "
                 "least one row, and 0 or more steps."
             )
+        for name in ("estimate_every", "rest_at"):
+            steps = getattr(self, name)
+            if steps is not None and steps < 1:
+                raise ValueError(f"{name} is {steps}: expected at least one step, or None.")
 
 
 class AdaptationTask(Task):
