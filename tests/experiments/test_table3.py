@@ -206,6 +206,16 @@ def test_the_papers_schedule_counts_epochs(pair):
     assert table3.SIZES["quick"].schedule("svhn-mnist", "vada", data) == (1_250, 500)
 
 
+def test_pairs_that_learn_slowly_take_more_steps_and_their_records_say_so():
+    quick, paper = table3.SIZES["quick"], table3.SIZES["paper"]
+    for run in table3.plan("quick", (0,)):
+        steps, warmup = run.config["steps"], run.config["warmup"]
+        longer = run.config["pair"] == "syn_signs-gtsrb"
+        assert (steps, warmup) == ((2_500, 1_000) if longer else (1_250, 500))
+    assert quick.of("svhn-mnist") == quick
+    assert {paper.of(pair) for pair in table3.PAIRS} == {paper}
+
+
 def test_the_papers_numbers_are_those_printed():
     assert table3.PAPER["mnist-mnist_m"]["adda"] == 0.897
     assert table3.PAPER["stl10-cifar10"]["vada_orthogonal_em"] == 0.541

@@ -88,11 +88,12 @@ def plan(
     runs = [
         Run(
             "table3",
-            {"pair": pair, "method": name, "scale": scale, "shift": shift, **asdict(SIZES[scale])},
+            {"pair": pair, "method": name, "scale": scale, "shift": shift, **asdict(size)},
             some,
-            partial(measure, pair=pair, method=name, shift=shift, size=SIZES[scale]),
+            partial(measure, pair=pair, method=name, shift=shift, size=size),
         )
         for pair, name, shift, some in wanted
+        for size in (SIZES[scale].of(pair),)
         if name in methods and pair in DIGITS_ONLY.get(name, PAIRS)
     ]
     for kind, names, known in (("method", methods, METHODS), ("pair", pairs, PAIRS)):

@@ -43,7 +43,7 @@ def source_rows(sample_domain: ArrayLike, n: int) -> NDArray[np.bool_]:
 
 
 def held_out_rows(codes: NDArray[np.int64], share: float, random: np.random.RandomState) -> NDArray[np.bool_]:
-    """A share of the rows of each class, at least one and never all; none where a class has fewer than five.
+    """A share of the rows of each class, at least one and never all; none where a class has fewer than three.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def held_out_rows(codes: NDArray[np.int64], share: float, random: np.random.Rand
     """
     held = np.zeros(len(codes), dtype=bool)
     counts = np.bincount(codes)
-    if counts.min() < 5:
+    if counts.min() < 3:
         return held
     for k, count in enumerate(counts):
         rows = random.permutation(np.flatnonzero(codes == k))
