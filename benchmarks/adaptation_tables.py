@@ -51,7 +51,7 @@ def _row(row: Row, pair: Pair, records: list[dict[str, Any]]) -> str:
         == (pair.name, pair.shift, row.method)
     ]
     cells = [
-        _plain(row.label),
+        _plain(row.label) + (f": {row.picked}" if row.picked else ""),
         spread(row),
         "" if less is None else points(less),
         spread(row, "test_oracle"),
