@@ -229,13 +229,10 @@ def test_table_3_is_above_vada_on_three_of_four_pairs():
     assert sum(found.values()) >= 3
 
 
-def test_table_3_is_above_no_adaptation_on_digits():
-    assert [name for name, ahead in ahead_of("source_only").items() if not ahead] in ([], ["syn_signs-gtsrb"])
-
-
-@pytest.mark.xfail(strict=True, reason="43 signs of 800 images are hardly learned in 1,250 steps: 23.3 beside 25.5 %")
 def test_table_3_is_above_no_adaptation_on_every_pair():
-    assert all(ahead_of("source_only").values())
+    found = ahead_of("source_only")
+    assert len(found) == 4
+    assert all(found.values())
 
 
 def test_the_gain_of_table_3_comes_with_the_shift():
@@ -244,9 +241,10 @@ def test_the_gain_of_table_3_comes_with_the_shift():
     assert not gains[0].found.clear, "without a shift there is nothing to gain"
     small, large = ([gain.found.mean for gain in some] for some in (gains[:2], gains[2:]))
     assert min(large) > max(small)
+    assert gains[2].found.low > 0
 
 
-@pytest.mark.xfail(strict=True, reason="at 95/5, where VADA finds 40 %, +2.3 points follow +5.8 at 85/15")
+@pytest.mark.xfail(strict=True, reason="at 95/5, where all are near 40 %, +3.2 points follow +5.2 at 85/15")
 def test_the_gain_of_table_3_grows_with_each_step_of_the_shift():
     (gains,) = gains_by_shift(adaptation_pairs()).values()
     means = [gain.found.mean for gain in gains]
