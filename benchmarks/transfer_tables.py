@@ -35,7 +35,9 @@ def table(name: str, records: list[dict[str, Any]]) -> str:
     lines += [f"- {_plain(note)}" for note in notes(records, rows)]
     if name != "table1":
         lines += [f"- {about(name).no_samples}"]
-    return "\n".join([*lines, "", f"`{records[-1]['command']}`", ""])
+    # the last of those that name no part of the table
+    command = min((one["command"] for one in reversed(records)), key=len)
+    return "\n".join([*lines, "", f"`{command}`", ""])
 
 
 def _row(row: Row) -> str:
