@@ -67,7 +67,7 @@ def test_a_whole_last_line_without_line_break_is_kept(path):
     assert [read["name"] for read in read_records(path)] == ["by hand", "after"]
 
 
-@pytest.mark.parametrize("broken", ['{"name": ', "", "3"])
+@pytest.mark.parametrize("broken", ['{"name": ', "", "3", '{"name": "table3"}'])
 def test_a_corrupt_line_that_is_not_the_last_is_refused(path, broken):
     path.parent.mkdir(parents=True)
     path.write_text(f"{json.dumps(record())}\n{broken}\n{json.dumps(record())}\n")

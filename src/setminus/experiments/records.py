@@ -90,8 +90,8 @@ def read_records(path: str | os.PathLike[str]) -> list[Record]:
     Raises
     ------
     ValueError
-        If a whole line is no record; only a last line without a line break, which a killed run leaves behind, is
-        ignored (and logged).
+        If a whole line is no record, or lacks what every record has; only a last line without a line break, which a
+        killed run leaves behind, is ignored (and logged).
     """
     # not splitlines(): json leaves unicode line separators inside a string as they are
     lines = Path(path).read_text(encoding="utf-8").split("\n")
@@ -99,6 +99,12 @@ def read_records(path: str | os.PathLike[str]) -> list[Record]:
     for number, line in enumerate(lines, start=1):
         record = _parse(line)
         if record is not None:
+            missing = [key for key in REQUIRED if key not in record]
+            if missing:
+                raise ValueError(
+                    f"{path}, line {number} is no record: it has no {', '.join(missing)}. Remove the line, or restore "
+                    "the file."
+                )
             records.append(_whole(record, Path(path)))
         elif number == len(lines):
             if line:
