@@ -38,9 +38,9 @@ def table(records: list[dict[str, Any]]) -> str:
     by_shift = gains_by_shift(measured)
     if by_shift:
         lines += ["#### The gain by the shift", "", *(growth(name, gains) for name, gains in by_shift.items()), ""]
-    # the one of all pairs, and the one of more seeds; others measured a part of these
-    commands = sorted(dict.fromkeys(record["command"] for record in records), key=len)
-    return "\n".join([*lines, *(f"`{one}`  " for one in dict.fromkeys((commands[0], records[-1]["command"]))), ""])
+    # the parts of it that records name were measured one after the other
+    scale, seeds = records[-1]["config"]["scale"], len({record["seed"] for record in records})
+    return "\n".join([*lines, f"`setminus reproduce table3 --scale {scale} --seeds {seeds}`", ""])
 
 
 def _row(row: Row, pair: Pair, records: list[dict[str, Any]]) -> str:

@@ -208,10 +208,9 @@ def test_the_papers_schedule_counts_epochs(pair):
 
 def test_pairs_that_learn_slowly_take_more_steps_and_their_records_say_so():
     quick, paper = table3.SIZES["quick"], table3.SIZES["paper"]
+    longer = {"syn_signs-gtsrb": (2_500, 1_000), "mnist-usps": (2_250, 1_500)}
     for run in table3.plan("quick", (0,)):
-        steps, warmup = run.config["steps"], run.config["warmup"]
-        longer = run.config["pair"] == "syn_signs-gtsrb"
-        assert (steps, warmup) == ((2_500, 1_000) if longer else (1_250, 500))
+        assert (run.config["steps"], run.config["warmup"]) == longer.get(run.config["pair"], (1_250, 500))
     assert quick.of("svhn-mnist") == quick
     assert {paper.of(pair) for pair in table3.PAIRS} == {paper}
 
