@@ -73,7 +73,7 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     layers_ : list of (weight, bias)
         The network as arrays: predicting needs no torch.
     mean_, scale_ : ndarray of shape (n_features,)
-        Of the source rows, by which all rows are standardised.
+        The mean of the source rows, and the deviation within a domain, by which all rows are standardised.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Examples
@@ -152,7 +152,9 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         self.source_prior_ = np.bincount(codes) / len(codes)
         self.mean_ = X[of_source].mean(axis=0)
-        scale = X[of_source].std(axis=0)
+        # of both domains: what hardly varies in the source may be hundreds of its deviations away in the target
+        domains = [rows for rows in (X[of_source], X[~of_source]) if len(rows)]
+        scale = np.sqrt(np.mean([rows.var(axis=0) for rows in domains], axis=0))
         self.scale_ = np.where(scale > 0, scale, 1.0)
         source, target = self._standardised(X[of_source]), self._standardised(X[~of_source])
         fitted = self._adapt(source, codes, target)
