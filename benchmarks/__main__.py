@@ -1,18 +1,18 @@
-"""The command: ``python -m benchmarks [speed | training | scoring | peers | proxy | tables | all]``."""
+"""The command: ``python -m benchmarks [speed | training | scoring | peers | proxy | adapters | tables | all]``."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
+PARTS = ("speed", "training", "scoring", "peers", "proxy", "adapters", "tables")
+
 
 def main() -> None:
     """Run what is asked for; without an argument, everything."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument(
-        "what", nargs="?", default="all", choices=["all", "speed", "training", "scoring", "peers", "proxy", "tables"]
-    )
-    parser.add_argument("--seeds", type=int, default=5, help="splits of peers and proxy (default: 5)")
+    parser.add_argument("what", nargs="?", default="all", choices=["all", *PARTS])
+    parser.add_argument("--seeds", type=int, default=5, help="splits of peers, proxy and adapters (default: 5)")
     parser.add_argument("--again", metavar="TEXT", help="first remove the records of methods with TEXT in their name")
     parser.add_argument("--repeats", type=int, default=9, help="repeats of each timing of speed (default: 9)")
     parser.add_argument("--rows", type=int, default=50_000_000, help="rows of the file of scoring (default: 50000000)")
@@ -44,10 +44,15 @@ def main() -> None:
         from benchmarks import proxy
 
         proxy.run(range(args.seeds), again=args.again, records=args.results / "proxy" / "records.jsonl")
+    if args.what in ("all", "adapters"):
+        from benchmarks import adapters
+
+        adapters.run(range(args.seeds), again=args.again, records=args.results / "adapters" / "records.jsonl")
     if args.what in ("all", "tables"):
         from benchmarks import laboratory_page, tables
 
-        tables.run(args.results / "peers" / "records.jsonl", args.docs, Path("README.md"))
+        peers_of, adapters_of = (args.results / name / "records.jsonl" for name in ("peers", "adapters"))
+        tables.run(peers_of, args.docs, Path("README.md"), adapters=adapters_of)
         tables.run_paper(args.results, args.docs, Path("README.md"))
         laboratory_page.run(args.results, args.docs)
 

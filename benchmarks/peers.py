@@ -19,9 +19,10 @@ from threadpoolctl import threadpool_limits
 from benchmarks import others, ours
 from benchmarks.adult import Adult, pooled
 from benchmarks.method import Answer, Method
+from benchmarks.resuming import already
 from setminus import demographic_parity_gap, equalized_odds_gap
 from setminus.datasets.split import Split
-from setminus.experiments.records import append_record, read_records, versions
+from setminus.experiments.records import append_record, versions
 
 RECORDS = Path("results/peers/records.jsonl")
 SEEDS = range(5)
@@ -42,7 +43,7 @@ def run(
     again: str | None = None,
 ) -> None:
     """Run what is missing and append its records."""
-    done = already(records, again)
+    done = already(records, key, again)
     for seed in seeds:
         missing = [m for m in methods if any((seed, m.name, t) not in done for t in m.tolerances)]
         if not missing:
@@ -98,19 +99,6 @@ def measure(answer: Answer, test: Split) -> dict[str, float | None]:
         # a coin that is sure and wrong would cost infinitely much
         metrics["log_loss"] = log_loss(test.y, np.clip(answer.proba, 1e-6, 1 - 1e-6))
     return metrics
-
-
-def already(records: Path, again: str | None = None) -> set[tuple[int, str, float | None]]:
-    """The keys of the records that are there; those of methods with `again` in their name are removed first."""
-    if not records.exists():
-        return set()
-    found = read_records(records)
-    if again is not None:
-        found = [record for record in found if again not in record["name"]]
-        records.unlink()
-        for record in found:
-            append_record(records, record)
-    return {key(record) for record in found}
 
 
 def key(record: dict[str, Any]) -> tuple[int, str, float | None]:

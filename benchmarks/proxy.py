@@ -16,7 +16,8 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.adult import original
 from benchmarks.ours import METHODS
-from benchmarks.peers import PROTOCOL, SEEDS, already, key, run_method
+from benchmarks.peers import PROTOCOL, SEEDS, key, run_method
+from benchmarks.resuming import already
 from setminus.experiments.records import append_record, read_records
 
 RECORDS = Path("results/proxy/records.jsonl")
@@ -34,7 +35,7 @@ ON_FILES = {
 
 def run(seeds: Sequence[int] = SEEDS, records: Path = RECORDS, again: str | None = None) -> None:
     """Run what is missing, append its records, and print what came of it."""
-    done = already(records, again)
+    done = already(records, key, again)
     for seed in seeds:
         for method in METHODS:
             if method.name not in NAMES or all((seed, method.name, t) in done for t in method.tolerances):

@@ -5,12 +5,13 @@ The paper's tables are written beside it, see `paper_tables`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks import paper_tables
+from benchmarks import adapter_tables, paper_tables
 from benchmarks.picture import draw
 from benchmarks.points import OURS, Point, lead, points_of
 from setminus.experiments.records import read_records
@@ -31,7 +32,10 @@ PEERS = {
 HEAD = """\
 # Beside other libraries
 
-Made by `python -m benchmarks tables` from `results/peers/records.jsonl`; do not edit.
+Made by `python -m benchmarks tables` from `results/peers/records.jsonl` and `results/adapters/records.jsonl`; do not
+edit.
+
+## One model, less of a group
 
 UCI Adult, sex not among the features; both files pooled, split 70 to 30 by {seeds} seeds; every method has the same
 gradient boosting (scikit-learn's, as it comes) as its base and sees the 30 % only to be measured. Whatever a method
@@ -81,8 +85,8 @@ BRIEF = (
 MARKS = "<!-- numbers -->\n", "<!-- end of numbers -->\n"
 
 
-def run(records: Path, docs: Path, readme: Path | None = None) -> None:
-    """Write peers.md and peers.png, and a README's numbers between their marks."""
+def run(records: Path, docs: Path, readme: Path | None = None, adapters: Path | None = None) -> None:
+    """Write peers.md and peers.png, and a README's numbers between their marks; `adapters` are records, too."""
     found = read_records(records)
     points = points_of(found)
     if readme is not None:
@@ -91,7 +95,8 @@ def run(records: Path, docs: Path, readme: Path | None = None) -> None:
     docs.mkdir(parents=True, exist_ok=True)
     draw(points, docs / "peers.png")
     page = docs / "peers.md"
-    page.write_text(write(found, points), encoding="utf-8")
+    adapted = read_records(adapters) if adapters is not None and adapters.exists() else []
+    page.write_text(write(found, points, adapted), encoding="utf-8")
     print(f"wrote {page} and {docs / 'peers.png'}")
 
 
@@ -134,8 +139,8 @@ def brief(records: list[dict[str, Any]], points: dict[str, list[Point]]) -> str:
     return head + "\n".join(rows) + "\n"
 
 
-def write(records: list[dict[str, Any]], points: dict[str, list[Point]]) -> str:
-    """The page."""
+def write(records: list[dict[str, Any]], points: dict[str, list[Point]], adapted: Sequence[dict[str, Any]] = ()) -> str:
+    """The page; `adapted` are the records of adapters."""
     seeds = len({record["seed"] for record in records})
     rows = [_row(point) for path in points.values() for point in path]
     iterations = next((r["config"]["max_iter"] for r in records if "max_iter" in r["config"]), "no")
@@ -146,13 +151,14 @@ def write(records: list[dict[str, Any]], points: dict[str, list[Point]]) -> str:
             *rows,
             "",
             NOTES.format(iterations=iterations),
-            "## Where we win and lose",
+            "### Where we win and lose",
             "",
             EXPLANATION,
             *(_verdict(name, points) for name in PEERS if name in points),
             "",
             _formula(records, points),
             "",
+            *([adapter_tables.section(adapted)] if adapted else []),
         ]
     )
 

@@ -1,0 +1,24 @@
+"""Which records are there already, so that a run that was stopped goes on where it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from setminus.experiments.records import append_record, read_records
+
+Key = TypeVar("Key")
+
+
+def already(records: Path, key: Callable[[dict[str, Any]], Key], again: str | None = None) -> set[Key]:
+    """The keys of the records that are there; those of methods with `again` in their name are removed first."""
+    if not records.exists():
+        return set()
+    found = read_records(records)
+    if again is not None:
+        found = [record for record in found if again not in record["name"]]
+        records.unlink()
+        for record in found:
+            append_record(records, record)
+    return {key(record) for record in found}
