@@ -56,6 +56,40 @@ def test_rows_of_all_tensors_belong_together():
         assert len(first) == 7
 
 
+@settings(deadline=None, max_examples=50)
+@given(counts=st.lists(st.integers(1, 30), min_size=1, max_size=6), size=st.integers(1, 20), seed=st.integers(0, 9))
+def test_classes_fill_the_same_share_of_a_batch_however_rare_they_are(counts, size, seed):
+    classes = torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(counts))
+    batches = Batches(classes, size=size, seed=seed, alike=classes)
+    for step in range(2 * len(batches)):
+        (dealt,) = batches.at(step)
+        assert len(dealt) == min(size, sum(counts))
+        found = torch.bincount(dealt, minlength=len(counts))
+        # a batch begins and ends within a round: one row more or less on either side
+        assert found.max() - found.min() <= 2
+    # the negative control: without it a batch has the classes as they are
+    (whole,) = Batches(classes, size=sum(counts), seed=seed).at(0)
+    assert torch.bincount(whole, minlength=len(counts)).tolist() == counts
+
+
+@pytest.mark.parametrize("steps", [(0, 1, 2, 9, 10), (10, 2, 0, 9, 1)])
+def test_a_balanced_batch_does_not_depend_on_those_before_either(steps):
+    classes = torch.tensor([0] * 20 + [1] * 3)
+    batches = Batches(torch.arange(23), size=4, seed=1, alike=classes)
+    for step in steps:
+        fresh = Batches(torch.arange(23), size=4, seed=1, alike=classes)
+        assert torch.equal(batches.rows(step), fresh.rows(step))
+    assert not torch.equal(batches.rows(0), batches.rows(len(batches)))
+
+
+def test_rows_of_a_rare_class_take_turns():
+    classes = torch.tensor([0] * 20 + [1] * 3)
+    batches = Batches(torch.arange(23), size=4, seed=1, alike=classes)
+    dealt = torch.cat([batches.rows(step) for step in range(len(batches))])
+    rare, common = (torch.bincount(dealt, minlength=23)[classes == k] for k in (1, 0))
+    assert sorted(rare.tolist()) == [3, 3, 4] and common.max() == 1
+
+
 def test_a_small_set_is_one_batch():
     batches = Batches(torch.arange(3), size=8, seed=0)
     assert len(batches) == 1

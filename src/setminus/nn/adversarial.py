@@ -184,13 +184,17 @@ def orthogonal_generator_loss(fake_logits: torch.Tensor, log_ratio: torch.Tensor
     return gan_generator_loss(orthogonal_logits(fake_logits, log_ratio, direction))
 
 
-def domain_discriminator_loss(source_logits: torch.Tensor, target_logits: torch.Tensor) -> torch.Tensor:
+def domain_discriminator_loss(
+    source_logits: torch.Tensor, target_logits: torch.Tensor, source_weights: torch.Tensor | None = None
+) -> torch.Tensor:
     """The domain discriminator's side: ``-mean(log D(source)) - mean(log(1 - D(target)))``, D = p(source).
 
     Parameters
     ----------
     source_logits, target_logits : Tensor of any shape
         The discriminator on features of each domain, detached from their encoder.
+    source_weights : Tensor of the shape of `source_logits`, optional
+        Of mean 1 over the rows that a batch is drawn from: ``-mean(weights * log D(source))``.
 
     Returns
     -------
@@ -201,10 +205,12 @@ def domain_discriminator_loss(source_logits: torch.Tensor, target_logits: torch.
     >>> domain_discriminator_loss(torch.full((4,), -100.0), torch.full((4,), 100.0))
     tensor(200.)
     """
-    return gan_discriminator_loss(source_logits, target_logits)
+    return _weighted(softplus(-source_logits), source_weights) + softplus(target_logits).mean()
 
 
-def domain_encoder_loss(source_logits: torch.Tensor, target_logits: torch.Tensor) -> torch.Tensor:
+def domain_encoder_loss(
+    source_logits: torch.Tensor, target_logits: torch.Tensor, source_weights: torch.Tensor | None = None
+) -> torch.Tensor:
     """The encoder's side, with the domains swapped: ``-mean(log(1 - D(source))) - mean(log D(target))``.
 
     As in `gan_generator_loss`, swapping the labels instead of the sign keeps the gradient where D is sure. For the
@@ -214,6 +220,8 @@ def domain_encoder_loss(source_logits: torch.Tensor, target_logits: torch.Tensor
     ----------
     source_logits, target_logits : Tensor of any shape
         The discriminator on features of each domain.
+    source_weights : Tensor of the shape of `source_logits`, optional
+        As in `domain_discriminator_loss`.
 
     Returns
     -------
@@ -224,7 +232,11 @@ def domain_encoder_loss(source_logits: torch.Tensor, target_logits: torch.Tensor
     >>> domain_encoder_loss(torch.full((4,), 100.0), torch.full((4,), -100.0))
     tensor(200.)
     """
-    return gan_discriminator_loss(target_logits, source_logits)
+    return _weighted(softplus(source_logits), source_weights) + softplus(-target_logits).mean()
+
+
+def _weighted(losses: torch.Tensor, weights: torch.Tensor | None) -> torch.Tensor:
+    return losses.mean() if weights is None else (weights * losses).mean()
 
 
 def _log_odds(name: str, prior: Any) -> float:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-__all__ = ["Batches"]
+__all__ = ["Batches", "alike_order"]
 
 
 class Batches:
@@ -24,6 +25,9 @@ class Batches:
         Rows in a batch, over all processes; a set that is smaller than this is one batch.
     seed : int
         Of the permutations.
+    alike : Tensor of int of shape (n,), optional
+        The class of each row: every class then fills the same share of a batch, however rare it is. An epoch has as
+        many rows as before, those of rare classes several times.
 
     Examples
     --------
@@ -34,7 +38,7 @@ class Batches:
     True
     """
 
-    def __init__(self, *tensors: torch.Tensor, size: int, seed: int):
+    def __init__(self, *tensors: torch.Tensor, size: int, seed: int, alike: torch.Tensor | None = None):
         lengths = sorted({len(tensor) for tensor in tensors})
         if len(lengths) != 1 or lengths[0] == 0:
             raise ValueError(f"tensors have {lengths} rows: expected the same number in each, at least one.")
@@ -43,6 +47,7 @@ class Batches:
         self.tensors = tensors
         self.size = min(size, lengths[0])
         self.seed = seed
+        self._classes = None if alike is None else alike.cpu().numpy()
         self._order = torch.empty(0, dtype=torch.int64)
         self._epoch = -1
 
@@ -74,8 +79,9 @@ class Batches:
             )
         if self.epoch(step) != self._epoch:
             self._epoch = self.epoch(step)
-            order = np.random.default_rng([self.seed, self._epoch]).permutation(len(self.tensors[0]))
-            self._order = torch.from_numpy(order)
+            rng = np.random.default_rng([self.seed, self._epoch])
+            classes, n = self._classes, len(self.tensors[0])
+            self._order = torch.from_numpy(rng.permutation(n) if classes is None else alike_order(classes, rng))
         start = step % len(self) * self.size
         return self._order[start : start + self.size][rank::world]
 
@@ -83,3 +89,35 @@ class Batches:
         """The rows of one batch of each tensor; see `rows`."""
         rows = self.rows(step, share)
         return [tensor[rows.to(tensor.device)] for tensor in self.tensors]
+
+
+def alike_order(classes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Rows in an order in which every class has its turn before any has another.
+
+    Parameters
+    ----------
+    classes : int array of shape (n,)
+        The class of each row.
+    rng : Generator
+
+    Returns
+    -------
+    int array of shape (n,)
+        The rows of a class come again only when all of them were there.
+
+    Examples
+    --------
+    >>> classes = np.array([0, 0, 0, 0, 0, 1])
+    >>> order = alike_order(classes, np.random.default_rng(0))
+    >>> classes[order].reshape(3, 2).sum(axis=1), np.sum(order == 5)
+    (array([1, 1, 1]), np.int64(3))
+    """
+    groups = [np.flatnonzero(classes == one) for one in np.unique(classes)]
+    rounds = -(-len(classes) // len(groups))
+    turns = np.concatenate([rng.permutation(len(groups)) for _ in range(rounds)])[: len(classes)]
+    order = np.empty(len(classes), dtype=np.int64)
+    for place, rows in enumerate(groups):
+        mine = np.flatnonzero(turns == place)
+        dealt = [rng.permutation(rows) for _ in range(-(-len(mine) // len(rows)))]
+        order[mine] = np.concatenate(dealt)[: len(mine)] if dealt else rows[:0]
+    return order

@@ -1,5 +1,7 @@
 """CyCADA: what each phase may touch, its semantic term, resumed to the same bits, and a problem that it solves."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -125,6 +127,17 @@ def test_the_warmup_is_that_of_dann_and_the_third_phase_is_dann_on_translated_im
     plain = Dann(plain_networks(), data, CONFIG, 0)
     train(plain, TrainingConfig(steps=4))
     assert (states(plain)["encoder"] - ours["encoder"]).abs().max() > 1e-4
+
+
+def test_a_translation_takes_the_classes_as_they_are():
+    data, _ = colored()
+    rare = torch.arange(12) >= 10
+    shifted = DomainData(data.source, rare.long(), data.target, 2)
+    task = Cycada(papers_networks(), shifted, replace(CONFIG, balanced="batches"), 0, **SMALL)
+    epoch = range(len(task.images))
+    assert sum(int(rare[task.images.rows(step)].sum()) for step in epoch) == 2
+    assert sum(int(task.source_batches.at(step)[1].sum()) for step in epoch) == 6
+    train(task, TrainingConfig(steps=6))
 
 
 def test_the_semantic_term_is_its_equation():

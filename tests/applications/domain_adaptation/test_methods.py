@@ -144,7 +144,66 @@ def test_balanced_weights_undo_the_classes_of_the_source():
     data = points()
     task = METHODS["vada"](networks(), data, CONFIG, 0)
     np.testing.assert_allclose(task.class_weights(0).double().numpy() * data.source_prior, 0.5, rtol=1e-6)
-    assert METHODS["vada"](networks(), data, AdaptationConfig(balanced=False), 0).class_weights(0) is None
+    assert METHODS["vada"](networks(), data, AdaptationConfig(balanced=None), 0).class_weights(0) is None
+
+
+@pytest.mark.parametrize("method", sorted({*METHODS} - {"cycada"}))
+def test_every_method_learns_from_balanced_batches(method):
+    task, outcome = trained(method, config=replace(CONFIG, balanced="batches"))
+    _, labels = task.source_batches.at(0)
+    assert torch.bincount(labels).tolist() == [8, 8]
+    assert all(np.isfinite(value) for entry in outcome.history for value in entry.values())
+    other, _ = trained(method)
+    assert not torch.equal(weights_of(*task.predictor), weights_of(*other.predictor))
+
+
+def test_balanced_batches_leave_the_game_about_domains_over_the_source_as_it_is():
+    data = points()
+    seen = []
+
+    class Watched(METHODS["vada"]):
+        def domain_term(self, domains):
+            seen.append(domains)
+            return super().domain_term(domains)
+
+    task = Watched(networks(), data, replace(CONFIG, balanced="batches"), 0)
+    train(task, TrainingConfig(steps=3))
+    assert task.class_weights(0) is None
+    for rows in seen:
+        shares = [rows.source_weights[rows.source_labels == k].sum() / len(rows.source_labels) for k in range(2)]
+        np.testing.assert_allclose(shares, data.source_prior, rtol=1e-6)
+        term = -(rows.source_weights * logsigmoid(-rows.source_logits)).mean() - logsigmoid(rows.target_logits).mean()
+        torch.testing.assert_close(plain_domain_term(rows), term)
+        # the negative control: unweighted, it is another
+        assert not torch.isclose(plain_domain_term(replace(rows, source_weights=None)), term)
+    assert METHODS["vada"](networks(), data, CONFIG, 0).source_weights(data.source_labels) is None
+
+
+def test_weights_are_over_the_classes_that_the_batches_have():
+    task = with_priors(VadaIw(networks(), points(), replace(CONFIG, balanced="batches"), 0))
+    rows = domains()
+    torch.testing.assert_close(task.class_weights(CONFIG.warmup), 2 * PRIORS[1].float())
+    w = 2 * PRIORS[1].float()[rows.source_labels]
+    encoder = -(w * logsigmoid(-rows.source_logits)).mean() - logsigmoid(rows.target_logits).mean()
+    torch.testing.assert_close(task.domain_term(rows), encoder)
+
+
+def test_the_orthogonal_terms_weigh_source_rows_too():
+    weights = torch.tensor([0.4, 1.6, 1.6, 0.4, 0.4])
+    rows = replace(domains(), source_weights=weights)
+    known = torch.nn.functional.one_hot(rows.source_labels, 2).double()
+    source = principal_log_odds(known, *PRIORS).float()
+    target = principal_log_odds(rows.target_class_logits.softmax(1), *PRIORS).float()
+    full = with_priors(VadaOrthogonal(networks(), points(), CONFIG, 0))
+    orthogonal = with_priors(VadaOrthogonal(networks(), points(), CONFIG, 0, discriminator="orthogonal"))
+    torch.testing.assert_close(
+        full.domain_term(rows),
+        -(weights * logsigmoid(source - rows.source_logits)).mean() - logsigmoid(rows.target_logits - target).mean(),
+    )
+    torch.testing.assert_close(
+        orthogonal.discriminator_term(rows),
+        -(weights * logsigmoid(rows.source_logits + source)).mean() - logsigmoid(-rows.target_logits - target).mean(),
+    )
 
 
 def test_importance_weights_in_every_term_of_the_source():
@@ -258,6 +317,7 @@ def test_a_resumed_training_has_the_same_bits(method, tmp_path):
     ("call", "message"),
     [
         (lambda: AdaptationConfig(rate=0.0), r"rate is 0\.0"),
+        (lambda: AdaptationConfig(balanced="rows"), "balanced is 'rows': expected 'weights', 'batches' or None"),
         (lambda: VadaOrthogonal(networks(), points(), CONFIG, 0, target_classes="firm"), "target_classes is 'firm'"),
         (lambda: VadaOrthogonal(networks(), points(), CONFIG, 0, discriminator="w"), "discriminator is 'w'"),
     ],

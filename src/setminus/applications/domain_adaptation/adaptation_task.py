@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -94,8 +94,11 @@ class AdaptationConfig:
     warmup : int, default=0
         Steps before the domains meet, on the source alone. Estimates of the target's class frequencies that are made
         once are made at the end of it.
-    balanced : bool, default=True
-        Weigh classes alike in the source's cross entropy, as the paper did, instead of rows.
+    balanced : {"weights", "batches"} or None, default="weights"
+        How classes, instead of rows, count alike in the source's cross entropy: by weights, as in the paper, or by
+        batches with as many rows of each. Where a class has less than one row in a batch, weights let it be heard
+        seldom and loudly. The game about domains is over the source as it is in either way: rows of such batches are
+        weighted back.
     estimate_every : int, optional
         Steps between two estimates of the target's class frequencies, where a method makes more than one; by default
         an epoch of the target.
@@ -107,7 +110,7 @@ class AdaptationConfig:
     rate: float = 1e-3
     batch: int = 64
     warmup: int = 0
-    balanced: bool = True
+    balanced: Literal["weights", "batches"] | None = "weights"
     estimate_every: int | None = None
     rest_at: int | None = None
 
@@ -117,6 +120,8 @@ class AdaptationConfig:
                 f"rate is {self.rate}, batch is {self.batch}, warmup is {self.warmup}: expected a positive rate, at "
                 "least one row, and 0 or more steps."
             )
+        if self.balanced not in ("weights", "batches", None):
+            raise ValueError(f"balanced is {self.balanced!r}: expected 'weights', 'batches' or None.")
         for name in ("estimate_every", "rest_at"):
             steps = getattr(self, name)
             if steps is not None and steps < 1:
@@ -161,7 +166,8 @@ class AdaptationTask(Task):
             "classifier": adam([*networks.encoder.parameters(), *networks.head.parameters()], config.rate)
         }
         # of two seeds: domains of one size would otherwise be dealt in one order
-        self.source_batches = Batches(data.source, data.source_labels, size=config.batch, seed=2 * seed)
+        alike = data.source_labels if config.balanced == "batches" else None
+        self.source_batches = Batches(data.source, data.source_labels, size=config.batch, seed=2 * seed, alike=alike)
         self.target_batches = Batches(data.target, size=config.batch, seed=2 * seed + 1)
 
     @property
@@ -176,9 +182,16 @@ class AdaptationTask(Task):
 
     def class_weights(self, step: int) -> torch.Tensor | None:
         """The weight of each class in the source's cross entropy."""
-        if not self.config.balanced:
+        if self.config.balanced != "weights":
             return None
         return torch.from_numpy(1 / (self.data.n_classes * self.data.source_prior)).float()
+
+    def source_weights(self, labels: torch.Tensor) -> torch.Tensor | None:
+        """What source rows of a batch count in the game about domains, so that it is over the source as it is."""
+        if self.config.balanced != "batches":
+            return None
+        shares = torch.from_numpy(self.data.n_classes * self.data.source_prior).float()
+        return shares.to(labels.device)[labels]
 
     def rate(self, step: int) -> float:
         """What part of the rate is left."""

@@ -67,14 +67,14 @@ class Adda(AdaptationTask):
             self.target_encoder.load_state_dict(self.networks.encoder.state_dict())
         else:
             (target,) = loop.batch(self.target_batches)
-            self._align(source, target, loop)
+            self._align(source, labels, target, loop)
 
     def _classify(self, source: torch.Tensor, labels: torch.Tensor, loop: Loop) -> None:
         weights = self.class_weights(loop.index)
         logits = in_float32(self.networks.head(self.networks.encoder(source)))
         loop.update("classifier", cross_entropy(logits, labels, None if weights is None else weights.to(loop.device)))
 
-    def _align(self, source: torch.Tensor, target: torch.Tensor, loop: Loop) -> None:
+    def _align(self, source: torch.Tensor, labels: torch.Tensor, target: torch.Tensor, loop: Loop) -> None:
         encoder, head, discriminator = self.networks.encoder, self.networks.head, self.networks.discriminator
         with torch.no_grad(), running_statistics_kept(encoder):
             source_features = encoder(source)
@@ -85,7 +85,9 @@ class Adda(AdaptationTask):
         loop.update(
             "discriminator",
             domain_discriminator_loss(
-                in_float32(discriminator(source_features)), in_float32(discriminator(target_features.detach()))
+                in_float32(discriminator(source_features)),
+                in_float32(discriminator(target_features.detach())),
+                self.source_weights(labels),
             ),
         )
         with frozen(discriminator):

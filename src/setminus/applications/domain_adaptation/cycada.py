@@ -19,6 +19,7 @@ from setminus.applications.domain_adaptation.adaptation_task import (
 )
 from setminus.applications.domain_adaptation.vada import VadaConfig, VadaNetworks, vada_step
 from setminus.nn.adversarial import Direction
+from setminus.nn.batches import Batches
 from setminus.nn.cyclegan import CycleGAN, CycleGANWeights, cyclegan_step, plain_adversarial
 from setminus.nn.networks.image_translation import DigitDiscriminator, DigitGenerator
 from setminus.nn.networks.initialization import seeded
@@ -93,6 +94,8 @@ class Cycada(AdaptationTask):
         channels, size = data.source.shape[1:3]
         self.translators = seeded(seed, partial(_translators, channels, size, width, discriminator_width))
         self.schedule = _Schedule()
+        # a translation takes the classes as they are: a discriminator of images knows no weights
+        self.images = Batches(data.source, size=config.batch, seed=2 * seed)
         self.modules |= {
             "discriminator": networks.discriminator,
             "generators": self.translators.generators,
@@ -113,7 +116,8 @@ class Cycada(AdaptationTask):
         if loop.index < self.config.warmup:
             self._classify(source, labels, target, self._warmup_losses, loop)
         elif loop.index < self._translation_end(loop):
-            self._translate(_planes(source), _planes(target), loop)
+            (images,) = loop.batch(self.images)
+            self._translate(_planes(images), _planes(target), loop)
         else:
             with torch.no_grad():
                 translated = in_float32(self.translators.a_to_b(_planes(source)))
@@ -137,6 +141,7 @@ class Cycada(AdaptationTask):
             loop.update,
             config=losses,
             class_weights=None if weights is None else weights.to(loop.device),
+            source_weights=self.source_weights(labels),
         )
         loop.log(source_class=terms["source_class"], domain=terms["domain"])
 

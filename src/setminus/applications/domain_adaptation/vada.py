@@ -86,12 +86,15 @@ class Domains:
     source_labels : Tensor of shape (n,)
     target_class_logits : Tensor of shape (n, C)
         What the classifier says of the target rows, without gradients.
+    source_weights : Tensor of shape (n,), optional
+        What a source row counts, where batches do not have the classes of the source.
     """
 
     source_logits: torch.Tensor
     target_logits: torch.Tensor
     source_labels: torch.Tensor
     target_class_logits: torch.Tensor
+    source_weights: torch.Tensor | None = None
 
 
 DomainTerm = Callable[[Domains], torch.Tensor]
@@ -115,7 +118,7 @@ def plain_domain_term(domains: Domains) -> torch.Tensor:
     >>> plain_domain_term(undecided)
     tensor(1.3863)
     """
-    return domain_encoder_loss(domains.source_logits, domains.target_logits)
+    return domain_encoder_loss(domains.source_logits, domains.target_logits, domains.source_weights)
 
 
 def plain_discriminator_term(domains: Domains) -> torch.Tensor:
@@ -135,7 +138,7 @@ def plain_discriminator_term(domains: Domains) -> torch.Tensor:
     >>> plain_discriminator_term(undecided)
     tensor(1.3863)
     """
-    return domain_discriminator_loss(domains.source_logits, domains.target_logits)
+    return domain_discriminator_loss(domains.source_logits, domains.target_logits, domains.source_weights)
 
 
 def vada_step(
@@ -147,6 +150,7 @@ def vada_step(
     *,
     config: VadaConfig | None = None,
     class_weights: torch.Tensor | None = None,
+    source_weights: torch.Tensor | None = None,
     domain_term: DomainTerm = plain_domain_term,
     discriminator_term: DomainTerm = plain_discriminator_term,
 ) -> dict[str, torch.Tensor]:
@@ -171,6 +175,8 @@ def vada_step(
     class_weights : Tensor of shape (C,), optional
         Of the source's cross entropy, as a weighted mean: the target's class frequency over the source's undoes a
         shift. None weighs rows alike.
+    source_weights : Tensor of shape (n,), optional
+        Of source rows in the game about domains, for batches that do not have the classes of the source.
     domain_term : callable, optional
         The encoder's; see `DomainTerm`. The orthogonal one takes the classes out of the discriminator's logits.
     discriminator_term : callable, optional
@@ -209,6 +215,7 @@ def vada_step(
                 in_float32(discriminator(target_features.detach())),
                 source_labels,
                 target_class_logits.detach(),
+                source_weights,
             )
         )
     }
@@ -223,6 +230,7 @@ def vada_step(
             in_float32(discriminator(target_features)),
             source_labels,
             target_class_logits.detach(),
+            source_weights,
         )
     terms["domain"] = domain_term(domains)
     for name, rows, clean_logits in (

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.nn.functional import softplus
 
 from setminus.applications.domain_adaptation.adaptation_task import AdaptationConfig, AdaptationTask, DomainData
 from setminus.applications.domain_adaptation.estimating_vada import EstimatingVada
 from setminus.applications.domain_adaptation.target_prior import LabelShift
 from setminus.applications.domain_adaptation.vada import Domains, VadaNetworks
+from setminus.nn.adversarial import domain_discriminator_loss, domain_encoder_loss
 
 __all__ = ["VadaIw"]
 
@@ -49,13 +49,17 @@ class VadaIw(EstimatingVada):
     def domain_term(self, domains: Domains) -> torch.Tensor:
         """``-mean(w log(1 - D(source))) - mean(log D(target))``."""
         self.prior.observe(domains.target_class_logits)
-        weights = self._weights()[domains.source_labels]
-        return (weights * softplus(domains.source_logits)).mean() + softplus(-domains.target_logits).mean()
+        return domain_encoder_loss(domains.source_logits, domains.target_logits, self._row_weights(domains))
 
     def discriminator_term(self, domains: Domains) -> torch.Tensor:
         """``-mean(w log D(source)) - mean(log(1 - D(target)))``."""
-        weights = self._weights()[domains.source_labels]
-        return (weights * softplus(-domains.source_logits)).mean() + softplus(domains.target_logits).mean()
+        return domain_discriminator_loss(domains.source_logits, domains.target_logits, self._row_weights(domains))
+
+    def _row_weights(self, domains: Domains) -> torch.Tensor:
+        return self._weights()[domains.source_labels]
 
     def _weights(self) -> torch.Tensor:
-        return (self.prior.target / self.prior.source).float()
+        # over the classes that the batches have
+        balanced = self.config.balanced == "batches"
+        shares = torch.full_like(self.prior.source, 1 / self.data.n_classes) if balanced else self.prior.source
+        return (self.prior.target / shares).float()

@@ -76,14 +76,18 @@ class VadaOrthogonal(EstimatingVada):
         if self.discriminator == "orthogonal":
             return plain_domain_term(domains)
         source, target = self._log_odds(domains)
-        return domain_encoder_loss(domains.source_logits - source, domains.target_logits - target)
+        return domain_encoder_loss(
+            domains.source_logits - source, domains.target_logits - target, domains.source_weights
+        )
 
     def discriminator_term(self, domains: Domains) -> torch.Tensor:
         """The domain loss of the full discriminator."""
         if self.discriminator == "full":
             return plain_discriminator_term(domains)
         source, target = self._log_odds(domains)
-        return domain_discriminator_loss(domains.source_logits + source, domains.target_logits + target)
+        return domain_discriminator_loss(
+            domains.source_logits + source, domains.target_logits + target, domains.source_weights
+        )
 
     def _log_odds(self, domains: Domains) -> tuple[torch.Tensor, torch.Tensor]:
         proba = domains.target_class_logits.softmax(1)

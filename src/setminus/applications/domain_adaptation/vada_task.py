@@ -62,6 +62,7 @@ class Vada(AdaptationTask):
             loop.update,
             config=self._warmup_losses if loop.index < self.config.warmup else self.config.losses,
             class_weights=None if weights is None else weights.to(loop.device),
+            source_weights=self.source_weights(labels),
             domain_term=self.domain_term,
             discriminator_term=self.discriminator_term,
         )
