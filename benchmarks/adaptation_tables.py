@@ -13,9 +13,10 @@ HEAD = """\
 ## Domain adaptation under label shift
 
 Accuracy on the target's test images in percent, mean ± standard deviation over the seeds. The evaluation that counts is
-picked without any label of the target, by the mutual information between an image and its predicted class; beside it
-stands `test_oracle`, the best by the target's labels, which is how the paper picked. Less VADA: the paired difference
-over the same seeds in points, with the 95 % interval of its mean where there are several.
+picked without any label of the target, by the mutual information between an image and its predicted class, of those
+after the domains met; beside it stands `test_oracle`, the best of all by the target's labels, which is how the paper
+picked. Less VADA: the paired difference over the same seeds in points, with the 95 % interval of its mean where there
+are several.
 """
 
 COLUMNS = (

@@ -235,20 +235,14 @@ def test_table_3_is_above_no_adaptation_on_every_pair():
     assert all(found.values())
 
 
-def test_the_gain_of_table_3_comes_with_the_shift():
+def test_the_gain_of_table_3_grows_with_each_step_of_the_shift():
     (gains,) = gains_by_shift(adaptation_pairs()).values()
     assert [gain.shift for gain in gains] == [0.5, 0.7, 0.85, 0.95]
     assert not gains[0].found.clear, "without a shift there is nothing to gain"
-    small, large = ([gain.found.mean for gain in some] for some in (gains[:2], gains[2:]))
-    assert min(large) > max(small)
-    assert gains[2].found.low > 0
-
-
-@pytest.mark.xfail(strict=True, reason="at 95/5, where VADA is below no adaptation, +4.7 points follow +7.9 at 85/15")
-def test_the_gain_of_table_3_grows_with_each_step_of_the_shift():
-    (gains,) = gains_by_shift(adaptation_pairs()).values()
     means = [gain.found.mean for gain in gains]
     assert means == sorted(means)
+    for gain in gains[2:]:
+        assert all(gain.own.metrics[seed]["accuracy"] > vada["accuracy"] for seed, vada in gain.vada.metrics.items())
 
 
 def test_table_3_has_every_row_of_its_records_and_says_what_follows():
