@@ -106,6 +106,8 @@ def test_draws_nothing_from_the_global_generator():
 def test_errors():
     with pytest.raises(ValueError, match=r"tensors have \[3, 4\] rows: expected the same number in each"):
         Batches(torch.zeros(3), torch.zeros(4), size=2, seed=0)
+    with pytest.raises(ValueError, match=r"tensors have \[3, 4\] rows"):
+        Batches(torch.zeros(4), size=2, seed=0, alike=torch.zeros(3, dtype=torch.int64))
     with pytest.raises(ValueError, match=r"tensors have \[0\] rows"):
         Batches(torch.zeros(0), size=2, seed=0)
     with pytest.raises(ValueError, match=r"tensors have \[\] rows"):

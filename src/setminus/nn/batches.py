@@ -39,7 +39,7 @@ class Batches:
     """
 
     def __init__(self, *tensors: torch.Tensor, size: int, seed: int, alike: torch.Tensor | None = None):
-        lengths = sorted({len(tensor) for tensor in tensors})
+        lengths = sorted({len(tensor) for tensor in (*tensors, *(() if alike is None else (alike,)))})
         if len(lengths) != 1 or lengths[0] == 0:
             raise ValueError(f"tensors have {lengths} rows: expected the same number in each, at least one.")
         if size < 1:
