@@ -40,7 +40,7 @@ def table(records: list[dict[str, Any]]) -> str:
     if by_shift:
         lines += ["#### The gain by the shift", "", *(growth(name, gains) for name, gains in by_shift.items()), ""]
     # the parts of it that records name were measured one after the other
-    scale, seeds = records[-1]["config"]["scale"], len({record["seed"] for record in records})
+    scale, seeds = records[-1]["config"]["scale"], max(pair.n_seeds for pair in measured)
     return "\n".join([*lines, f"`setminus reproduce table3 --scale {scale} --seeds {seeds}`", ""])
 
 

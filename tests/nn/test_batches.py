@@ -116,3 +116,9 @@ def test_errors():
         Batches(torch.zeros(3), size=0, seed=0)
     with pytest.raises(ValueError, match="a batch of 5 rows cannot be dealt to 2 processes: take a multiple of 2"):
         Batches(torch.zeros(9), size=5, seed=0).rows(0, (0, 2))
+
+
+@pytest.mark.parametrize("classes", [torch.zeros(4, 1, dtype=torch.int64), torch.full((4,), float("nan"))])
+def test_classes_are_one_whole_number_for_each_row(classes):
+    with pytest.raises(ValueError, match=r"alike has the shape \(4.*a whole number for each row"):
+        Batches(torch.zeros(4), size=2, seed=0, alike=classes)

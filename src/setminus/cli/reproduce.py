@@ -30,7 +30,8 @@ def reproduce(
         Literal["quick", "paper"], typer.Option(help="quick: minutes on two cores; paper: the paper's sizes.")
     ] = "quick",
     seeds: Annotated[
-        int | None, typer.Option(min=1, help="How many seeds, from 0 on; by default each experiment's own number.")
+        int | None,
+        typer.Option(min=1, help="How many seeds, from an experiment's first on; by default its own number."),
     ] = None,
     methods: Annotated[
         str | None, typer.Option(help="Only these of the methods that are compared, separated by commas.")

@@ -8,7 +8,7 @@ from typing import Literal
 from setminus.applications.domain_adaptation.adaptation_task import DomainData
 from setminus.applications.domain_adaptation.vada import VadaConfig
 
-__all__ = ["LONGER", "LOSSES", "PHOTOGRAPHS", "SEEN", "SIZES", "Scale", "Size", "seen_seeds"]
+__all__ = ["BALANCED", "LONGER", "LOSSES", "PHOTOGRAPHS", "SEEN", "SIZES", "Scale", "Size", "seen_seeds"]
 
 Scale = Literal["quick", "paper"]
 

@@ -96,7 +96,7 @@ def plan_runs(
     scale : "quick" or "paper"
         Minutes on two cores, or the paper's sizes.
     seeds : int, optional
-        How many, from 0 on; by default what the experiment takes for enough.
+        How many, from 0 on, or from where an experiment begins; by default what it takes for enough.
     methods, pairs : sequence of str
         Only these, where the experiment compares methods, or has several pairs of domains.
 

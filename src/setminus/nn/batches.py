@@ -44,6 +44,11 @@ class Batches:
             raise ValueError(f"tensors have {lengths} rows: expected the same number in each, at least one.")
         if size < 1:
             raise ValueError(f"size is {size}: expected the rows of a batch, at least 1.")
+        if alike is not None and (alike.ndim != 1 or alike.is_floating_point()):
+            raise ValueError(
+                f"alike has the shape {tuple(alike.shape)} and the type {alike.dtype}: expected a whole number for "
+                "each row, its class."
+            )
         self.tensors = tensors
         self.size = min(size, lengths[0])
         self.seed = seed

@@ -101,9 +101,14 @@ class Pair:
     other_source: str = ""
 
     @property
+    def n_seeds(self) -> int:
+        """The most that a row has. Pairs may have other ones, see `setminus.experiments.adaptation_sizes.SEEN`."""
+        return max(len(row.metrics) for row in self.rows.values())
+
+    @property
     def repeated(self) -> bool:
         """Whether any row has several seeds."""
-        return any(len(row.metrics) > 1 for row in self.rows.values())
+        return self.n_seeds > 1
 
     @property
     def ours(self) -> Row | None:

@@ -110,7 +110,7 @@ def domain_adaptation_section(records: Sequence[Record]) -> dict[str, Any]:
     pairs = _as_the_paper(every)
     # those with one seed are in the table only: it is long enough
     close = [pair for pair in pairs if pair.repeated] or pairs
-    seeds = {record["seed"] for record in records}
+    seeds = max(pair.n_seeds for pair in every)
     duration = f"{sum(record['seconds'] for record in records) / 60:.0f} min"
     views = {pair.name: feature_charts(pair) for pair in close}
     parts = {
@@ -128,8 +128,7 @@ def domain_adaptation_section(records: Sequence[Record]) -> dict[str, Any]:
         "brief": True,
         "headings": {key: names for key, names in HEADINGS.items() if key in shown},
         "task": {"data": f"{name}, {scale} scale" if scale else name},
-        "rows": f"{len(pairs)} pair{'s' if len(pairs) > 1 else ''}, {len(seeds)} seed{'s' if len(seeds) > 1 else ''}, "
-        f"{duration}",
+        "rows": f"{len(pairs)} pair{'s' if len(pairs) > 1 else ''}, {seeds} seed{'s' if seeds > 1 else ''}, {duration}",
         "title": f"{title_of(name)}: domain adaptation under label shift",
         "lead": f"The paper's claim: {records[-1].get('claim', '')}",
         "about_table": ABOUT_TABLE,
