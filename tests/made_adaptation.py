@@ -43,6 +43,7 @@ def made_record(method, accuracy, *, pair="svhn-mnist", seed=0, shift=0.7, paper
             "predicted": [target[::-1].round(4).tolist()] * len(STEPS),
         },
         "classes": list(classes),
+        "rows": {"source": 800, "held_out": 200, "target": 1_000, "scored": 500},
     }
     if method in VIEWED and seed == 0 and shift == 0.7:
         # all methods begin alike, as they do in a warm-up
