@@ -54,7 +54,7 @@ ABOUT_TABLE = (
 )
 ABOUT_CHOICES = (
     "The size of the quick scale was chosen on held-out source images and on two pairs that are not in the table, USPS "
-    "to MNIST and drawn digits to MNIST; but three times scores of the table's own pairs showed that something had to "
+    "to MNIST and drawn digits to MNIST; but scores of the table's own pairs showed four times that something had to "
     "change. A first, smaller size was given up after seed 0 was scored: its networks were hardly trained, on the "
     "source neither. Signs got twice the steps after 1,250 had been scored, by their held-out source images. MNIST to "
     "USPS was changed twice, since at 95/5 its networks did not learn the rare digits of the source: ours less VADA "
