@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from setminus.report.adaptation_rows import PAPER_SHIFT, RULES, Pair, Row, difference, pairs_of, spread
+from setminus.report.adaptation_rows import PAPER_SHIFT, RULES, Pair, Row, difference, pairs_of, repeat_command, spread
 from setminus.report.adaptation_standing import gains_by_shift, growth, order_of_rows, points, verdicts
 
 TITLE = "Table 3: adaptation between image sets whose classes come in another mix"
@@ -43,9 +43,7 @@ def table(records: list[dict[str, Any]]) -> str:
     by_shift = gains_by_shift(measured)
     if by_shift:
         lines += ["#### The gain by the shift", "", *(growth(name, gains) for name, gains in by_shift.items()), ""]
-    # the parts of it that records name were measured one after the other
-    scale, seeds = records[-1]["config"]["scale"], max(pair.n_seeds for pair in measured)
-    return "\n".join([*lines, f"`setminus reproduce table3 --scale {scale} --seeds {seeds}`", ""])
+    return "\n".join([*lines, f"`{repeat_command(records)}`", ""])
 
 
 def _row(row: Row, pair: Pair, records: list[dict[str, Any]]) -> str:

@@ -225,8 +225,8 @@ def ahead_of(rival):
 
 @pytest.mark.xfail(
     strict=True,
-    reason="two of four on seeds that no choice had seen: -1.0 (-5.9 to 3.9) points on MNIST to MNIST-M, -0.9 (-9.0 to "
-    "7.2) on signs; it was three of four on seeds 0 to 2",
+    reason="two of four on seeds that no setting was chosen on: -1.0 (-5.9 to 3.9) points on MNIST to MNIST-M, -0.9 "
+    "(-9.0 to 7.2) on signs; it was three of four on seeds 0 to 2",
 )
 def test_table_3_is_above_vada_on_three_of_four_pairs():
     found = ahead_of("vada")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from setminus.report.adaptation_rows import CHOSEN, Row, difference, pairs_of, spread
+from setminus.report.adaptation_rows import CHOSEN, Row, difference, pairs_of, repeat_command, spread
 from tests.made_adaptation import made_record, made_records
 
 
@@ -68,3 +68,10 @@ def test_the_estimate_is_chosen_for_all_seeds_by_information_and_not_by_accuracy
     assert fewer.rows[CHOSEN].accuracies() == {0: 0.5}
     (alone,) = pairs_of(records[:2])
     assert CHOSEN not in alone.rows and alone.ours.method == "vada_orthogonal_em"
+
+
+def test_what_was_measured_in_parts_is_repeated_as_a_whole():
+    records = made_records()
+    assert repeat_command(records) == records[0]["command"]
+    part = {**records[0], "command": f"{records[0]['command']} --pairs svhn-mnist"}
+    assert repeat_command([part, *records[1:]]) == "setminus reproduce table3 --scale quick --seeds 3"

@@ -20,6 +20,7 @@ __all__ = [
     "Row",
     "difference",
     "pairs_of",
+    "repeat_command",
     "spread",
 ]
 
@@ -186,6 +187,15 @@ def spread(row: Row, rule: str = RULES[0]) -> str:
     """
     deviation = row.deviation(rule)
     return f"{100 * row.mean(rule):.1f}" + ("" if deviation is None else f" ± {100 * deviation:.1f}")
+
+
+def repeat_command(records: Sequence[Record]) -> str:
+    """The command of all records, or where they were measured in parts, that of the whole."""
+    commands = {record["command"] for record in records}
+    if len(commands) == 1:
+        return str(*commands)
+    seeds = max(pair.n_seeds for pair in pairs_of(records))
+    return f"setminus reproduce table3 --scale {records[-1]['config']['scale']} --seeds {seeds}"
 
 
 def _pair(name: str, shift: float, by_method: Mapping[str, Sequence[Record]]) -> Pair:
