@@ -100,6 +100,17 @@ def test_each_estimate_of_the_shift(label_shift, moons):
     assert model.target_prior_[1] == pytest.approx(0.8, abs=0.1)
 
 
+def test_a_shrunk_estimate_lies_between_that_of_the_method_and_equal_frequencies(moons):
+    X, y, sample_domain = moons(0)
+    plain, half, whole = (
+        OrthogonalAdapter(steps=50, shrinkage=shrinkage).fit(X, y, sample_domain=sample_domain).target_prior_
+        for shrinkage in (0.0, 0.5, 1.0)
+    )
+    np.testing.assert_allclose(half, (plain + 0.5) / 2)
+    np.testing.assert_allclose(whole, 0.5)
+    assert abs(plain[1] - 0.5) > 0.05
+
+
 def test_names_of_classes_and_columns_scales_and_a_pipeline(moons):
     X, y, sample_domain = moons(0, n=80)
     names = np.array(["down", "up"])[y]
@@ -179,6 +190,7 @@ X_FEW, Y_FEW = np.arange(12.0).reshape(6, 2), np.array([0, 1, 0, 1, 0, 1])
         ({"method": "cdan"}, Y_FEW, [1, 1, 1, 1, -1, -1], "method is 'cdan': expected one of vada_orthogonal"),
         ({"label_shift": "rlls"}, Y_FEW, [1, 1, 1, 1, -1, -1], "label_shift is 'rlls': expected one of em"),
         ({"steps": 0}, Y_FEW, [1, 1, 1, 1, -1, -1], "steps is 0"),
+        ({"shrinkage": -0.1}, Y_FEW, [1, 1, 1, 1, -1, -1], r"shrinkage is -0\.1: expected a share in \[0, 1\]"),
         ({"held_out": 1.0}, Y_FEW, [1, 1, 1, 1, -1, -1], r"held_out is 1\.0"),
         ({"domain_weight": -1.0}, Y_FEW, [1, 1, 1, 1, -1, -1], r"domain is -1\.0: expected a weight"),
         ({"discriminator": "w"}, Y_FEW, [1, 1, 1, 1, -1, -1], "discriminator is 'w'"),

@@ -67,6 +67,20 @@ def test_every_epoch_with_momentum():
     torch.testing.assert_close(prior.target, (first + second) / 2)
 
 
+def test_shrinkage_is_the_share_of_equal_frequencies_in_every_estimate():
+    data = normals(n=200)
+    plain = estimated_prior(IDENTITY, logistic(), data, LabelShift("bbse"))
+    config = LabelShift("bbse", every_epoch=True, momentum=0.5, shrinkage=0.25)
+    prior = TargetPrior(data, config, start=0, epoch=4)
+    for step in (0, 4):
+        # not more with every estimate: momentum keeps what is shrunk already
+        prior.update(step, IDENTITY, logistic(), data)
+        np.testing.assert_allclose(prior.target.numpy(), 0.75 * plain + 0.125)
+    none = TargetPrior(data, LabelShift("bbse", shrinkage=0.0), start=0, epoch=4)
+    none.update(0, IDENTITY, logistic(), data)
+    np.testing.assert_array_equal(none.target.numpy(), plain)
+
+
 @pytest.mark.parametrize(("estimator", "expected"), [("pseudo_hard", [0.0, 1.0]), ("pseudo_soft", [0.25, 0.75])])
 def test_pseudo_labels_are_those_of_the_last_epoch(estimator, expected):
     data = normals(n=50)
@@ -107,6 +121,8 @@ def test_rows_are_normalised_among_themselves_and_nothing_is_remembered():
     [
         ({"estimator": "mlls"}, "estimator is 'mlls': expected one of em, bbse, pseudo_hard, pseudo_soft"),
         ({"momentum": 1.0}, r"momentum is 1\.0"),
+        ({"shrinkage": 1.5}, r"shrinkage is 1\.5: expected a share in \[0, 1\]"),
+        ({"shrinkage": float("nan")}, "shrinkage is nan"),
     ],
 )
 def test_options_are_checked(options, message):

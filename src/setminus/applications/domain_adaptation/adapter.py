@@ -43,6 +43,9 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         How "vada_orthogonal" and "vada_iw" estimate the target's class frequencies: by maximum likelihood or by
         black-box shift estimation, both once, from the classifier before adaptation; or by the classifier's own
         decisions in the last epoch, as in the paper.
+    shrinkage : float in [0, 1], default=0.0
+        The share of equal class frequencies in that estimate. 0.5 is a safeguard where a classifier of the source errs
+        on much of the target, and its estimate with it.
     discriminator : {"orthogonal", "full"}, default="orthogonal"
         For "vada_orthogonal": let the discriminating network learn the orthogonal part, or all it can, as in the
         paper, and take the class out for the encoder. The first is the steadier one.
@@ -92,6 +95,7 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         method: Literal["vada_orthogonal", "vada", "vada_iw", "dann", "source_only"] = "vada_orthogonal",
         *,
         label_shift: Literal["em", "bbse", "pseudo"] = "em",
+        shrinkage: float = 0.0,
         discriminator: Literal["orthogonal", "full"] = "orthogonal",
         hidden_size: int = 64,
         steps: int = 1000,
@@ -108,6 +112,7 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ):
         self.method = method
         self.label_shift = label_shift
+        self.shrinkage = shrinkage
         self.discriminator = discriminator
         self.hidden_size = hidden_size
         self.steps = steps
@@ -202,6 +207,8 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"steps is {self.steps}, hidden_size is {self.hidden_size}, refine_steps is {self.refine_steps}: "
                 "expected at least 1, at least 1, and 0 or more."
             )
+        if not 0 <= self.shrinkage <= 1:
+            raise ValueError(f"shrinkage is {self.shrinkage}: expected a share in [0, 1].")
         if not 0 < self.held_out < 1:
             raise ValueError(f"held_out is {self.held_out}: expected a share between 0 and 1.")
 
@@ -264,7 +271,7 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             method,
             data,
             config,
-            label_shift=LabelShift(_ESTIMATORS[self.label_shift]),  # type: ignore[arg-type]
+            label_shift=LabelShift(_ESTIMATORS[self.label_shift], shrinkage=self.shrinkage),  # type: ignore[arg-type]
             discriminator=self.discriminator,
             width=self.hidden_size,
             steps=self.steps,

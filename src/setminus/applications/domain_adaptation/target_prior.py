@@ -43,12 +43,17 @@ class LabelShift:
         The share of the estimate before in the new one; 0.5 in the paper's importance weights.
     rows : int, default=5000
         Rows of each domain that "em" and "bbse" look at, at most.
+    shrinkage : float in [0, 1], default=0.0
+        The share of equal frequencies in every estimate: ``(1 - shrinkage) * estimate + shrinkage / C``. Where the
+        features moved as well, a network errs on the target in ways that an estimate takes for frequencies; what it
+        makes of a class that is rarely predicted, log odds without bound, then costs more than it gains.
     """
 
     estimator: Estimator = "em"
     every_epoch: bool = False
     momentum: float = 0.0
     rows: int = 5000
+    shrinkage: float = 0.0
 
     def __post_init__(self) -> None:
         if self.estimator not in get_args(Estimator):
@@ -57,6 +62,8 @@ class LabelShift:
             raise ValueError(
                 f"momentum is {self.momentum}, rows is {self.rows}: expected a share in [0, 1), and at least one row."
             )
+        if not 0 <= self.shrinkage <= 1:
+            raise ValueError(f"shrinkage is {self.shrinkage}: expected a share in [0, 1].")
 
     @property
     def follows(self) -> bool:
@@ -119,6 +126,8 @@ class TargetPrior(nn.Module):  # type: ignore[misc]
         else:
             found = estimated_prior(encoder, head, data, self.config)
             estimate = torch.from_numpy(found).to(self.target.device)
+        shrinkage = self.config.shrinkage
+        estimate = (1 - shrinkage) * estimate + shrinkage / len(estimate)
         kept = self.config.momentum if since > 0 else 0.0
         self.target.copy_(kept * self.target + (1 - kept) * estimate)
 
