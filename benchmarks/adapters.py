@@ -130,8 +130,8 @@ def _fewer(split: Split, most: int, seed: int) -> Split:
     return split.take(np.random.default_rng(seed).permutation(len(split))[:most])
 
 
-def _ours(rows: Rows, seed: int, *, method: str) -> NDArray[np.int64]:
-    model = OrthogonalAdapter(method, random_state=seed)
+def _ours(rows: Rows, seed: int, *, method: str, **options: Any) -> NDArray[np.int64]:
+    model = OrthogonalAdapter(method, random_state=seed, **options)
     return model.fit(rows.X, rows.y, sample_domain=rows.sample_domain).predict(rows.scored)
 
 
@@ -154,6 +154,7 @@ def _skada(rows: Rows, seed: int, *, method: str, **options: Any) -> NDArray[np.
 
 METHODS: dict[str, Predict] = {
     **{f"setminus {method}": partial(_ours, method=method) for method in OURS},
+    "setminus vada_orthogonal, shrinkage=0.5": partial(_ours, method="vada_orthogonal", shrinkage=0.5),
     "SVC, no adaptation": partial(_skada, method=""),
     "skada CORAL": partial(_skada, method="CORALAdapter"),
     "skada LinearOTMapping": partial(_skada, method="LinearOTMappingAdapter"),
