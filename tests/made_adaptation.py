@@ -10,9 +10,10 @@ LABELS = {
     "vada_iw": "VADA + IW",
     "vada_orthogonal_em": "VADA + w_x \\ w_1 (EM)",
     "vada_orthogonal_bbse": "VADA + w_x \\ w_1 (BBSE)",
+    "vada_orthogonal_shrunk": "VADA + w_x \\ w_1 (shrunk)",
     "vada_orthogonal_pseudo": "VADA + w_x \\ w_1 (pseudo-labels)",
 }
-VIEWED = ("source_only", "vada", "vada_orthogonal_em")
+VIEWED = ("source_only", "vada", "vada_orthogonal_shrunk")
 STEPS = list(range(50, 1001, 50))
 
 

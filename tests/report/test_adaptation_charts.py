@@ -76,14 +76,14 @@ def test_classes_are_means_over_those_that_have_a_number(pairs):
 def test_distances_to_the_true_frequencies_are_those_of_total_variation(pairs):
     distance, final = frequency_charts(pairs[0])
     lines = {mark.name: mark for mark in distance.marks if isinstance(mark, Line)}
-    assert [*lines] == ["VADA + IW", "EM", "BBSE", "pseudo-labels", "VADA: its answers"]
+    assert [*lines] == ["VADA + IW", "EM", "BBSE", "shrunk pseudo-labels", "pseudo-labels", "VADA: its answers"]
     # the made estimate begins at the source's frequencies, 0.4 away, and ends at a tenth of that
     assert lines["EM"].y[0] == pytest.approx(0.4) and lines["EM"].y[-1] == pytest.approx(0.04)
     assert [*lines["EM"].x] == STEPS and lines["EM"].low is not None
     assert lines["VADA: its answers"].y[-1] == pytest.approx(0.4)
-    assert [mark.at for mark in distance.marks if isinstance(mark, Rule)] == [0.4]
+    assert [mark.at for mark in distance.marks if isinstance(mark, Rule)] == [0.4, 0.2]
     truth, *estimates = final.marks
-    assert truth.y == pytest.approx([6] * 5 + [14] * 5) and len(estimates) == 4
+    assert truth.y == pytest.approx([6] * 5 + [14] * 5) and len(estimates) == 5
     assert estimates[0].y[0] == pytest.approx(6.8)
 
 
@@ -104,7 +104,7 @@ def test_features_have_a_color_for_each_class_and_what_is_shared_is_drawn_once(p
         "svhn-mnist, before the domains meet",
         *["svhn-mnist, at the end"] * 3,
     ]
-    assert charts[0].title.endswith("Source-Only, VADA, VADA + w_x \\ w_1 (EM)")
+    assert charts[0].title.endswith("Source-Only, VADA, VADA + w_x \\ w_1 (shrunk)")
     source, target = charts[1].marks
     assert isinstance(source, Points) and (source.name, target.name) == ("source", "target")
     assert len(source.x) == len(target.x) == 150 and [*source.kinds[:3]] == [0, 1, 2]

@@ -39,6 +39,11 @@ ROWS: dict[str, Row] = {
         "vada_orthogonal",
         {"label_shift": {"estimator": "bbse", **FOLLOWING}, "discriminator": "orthogonal"},
     ),
+    "vada_orthogonal_shrunk": Row(
+        "VADA + w_x \\ w_1 (shrunk)",
+        "vada_orthogonal",
+        {"label_shift": {"estimator": "pseudo_soft", **FOLLOWING, "shrinkage": 0.5}, "discriminator": "orthogonal"},
+    ),
     # the paper's own in every respect
     "vada_orthogonal_pseudo": Row(
         "VADA + w_x \\ w_1 (pseudo-labels)",

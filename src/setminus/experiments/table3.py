@@ -57,7 +57,7 @@ SHIFT = 0.7
 CURVE_PAIR, CURVE_SHIFTS = "mnist-usps", (0.5, 0.85, 0.95)
 """Where other shifts than the paper's are measured, with the methods of `CURVE_METHODS`."""
 CURVE_METHODS = ("source_only", "vada", *ORTHOGONAL)
-VIEWED_METHODS = ("source_only", "vada", "vada_orthogonal_em")
+VIEWED_METHODS = ("source_only", "vada", "vada_orthogonal_shrunk")
 """Whose features are recorded in two dimensions, at the paper's shift and on a pair's first seed."""
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from setminus.report.adaptation_estimates import from_equal, variation
 from setminus.report.adaptation_rows import CHOSEN, ESTIMATES, Pair, Row, difference
 from setminus.report.adaptation_standing import gains_by_shift
 from setminus.report.charts.chart import Bars, Chart, Line, Mark, Points, Rule
@@ -37,8 +38,8 @@ SOURCE, TARGET = "source", "target"
 
 def signs_of(pairs: Sequence[Pair]) -> dict[str, int]:
     """The place of each name among the signs: a method's is the same in all charts, and no two of a chart are alike."""
-    # "its answers" in VADA's colour, the truth in that of no estimate; a circle and a cross for the domains
-    signs = {OURS: 2, PAPER: 0, ANSWERS: len(SIGNS) + 1, TRUTH: len(SIGNS) + 2, SOURCE: 0, TARGET: 5}
+    # VADA's answers and the truth in the colour of no estimate; a circle and a cross for the domains
+    signs = {OURS: 2, PAPER: 0, ANSWERS: len(SIGNS) + 2, TRUTH: len(SIGNS) + 2, SOURCE: 0, TARGET: 5}
     for place, method in enumerate(DRAWN):
         signs |= {pair.rows[method].label: place for pair in pairs if method in pair.rows}
         signs |= {ESTIMATES[method]: place} if method in ESTIMATES else {}
@@ -102,8 +103,9 @@ def frequency_charts(pair: Pair) -> list[Chart]:
     lines: list[Mark] = [_distance(row, "estimated", _short(row)) for row in estimated]
     if vada:
         lines.append(_distance(vada, "predicted", ANSWERS))
-    start = _apart([first["prior"]["source"]], first["prior"]["target"])[0]
-    lines.append(Rule(round(float(start), 4), "the source's own frequencies"))
+    truth = first["prior"]["target"]
+    lines.append(Rule(round(variation(first["prior"]["source"], truth), 4), "the source's own frequencies"))
+    lines.append(Rule(round(from_equal(truth), 4), "equal frequencies"))
     caption = (
         "Half the sum of absolute differences: 0 is exact. VADA estimates nothing; how often it answers each class "
         "stands in for it. Mean over seeds; band or whiskers: standard deviation."
@@ -112,8 +114,8 @@ def frequency_charts(pair: Pair) -> list[Chart]:
     classes = _classes(estimated[0])
     few = [row for row in estimated if row.method in ESTIMATES][:1] or estimated[:1]
     shown = few if len(classes) > MANY_CLASSES else estimated
-    truth = [one["prior"]["target"] for one in estimated[0].metrics.values()]
-    bars = [Bars(classes, _mean(truth), TRUTH)]
+    truths = [one["prior"]["target"] for one in estimated[0].metrics.values()]
+    bars = [Bars(classes, _mean(truths), TRUTH)]
     for row in shown:
         bars.append(Bars(classes, _mean([one["prior"]["estimated"][-1] for one in row.metrics.values()]), _short(row)))
     caption = "At the end of training, mean over seeds."
@@ -183,17 +185,12 @@ def _distance(row: Row, what: str, name: str) -> Line:
     steps = next(iter(row.metrics.values()))["curves"]["step"]
     # a run that was planned with other steps has no place on this line
     found = [one["prior"] for one in row.metrics.values() if one["curves"]["step"] == steps]
-    distances = np.array([_apart(one[what], one["target"]) for one in found])
+    distances = np.array([[variation(some, one["target"]) for some in one[what]] for one in found])
     mean = distances.mean(axis=0)
     if len(found) == 1:
         return Line(steps, _listed(mean), name, markers=False)
     reach = distances.std(axis=0, ddof=1)
     return Line(steps, _listed(mean), name, _listed(np.maximum(mean - reach, 0)), _listed(mean + reach), markers=False)
-
-
-def _apart(frequencies: Sequence[Sequence[float]], truth: Sequence[float]) -> Floats:
-    distances: Floats = np.abs(np.array(frequencies) - np.array(truth)).sum(axis=1) / 2
-    return distances
 
 
 def _mean(rows: Sequence[Sequence[float | None]]) -> list[float | None]:

@@ -34,12 +34,13 @@ PAPER_SHIFT = 0.7
 ESTIMATES = {
     "vada_orthogonal_em": "EM",
     "vada_orthogonal_bbse": "BBSE",
+    "vada_orthogonal_shrunk": "shrunk pseudo-labels",
     "vada_orthogonal_pseudo": "pseudo-labels",
 }
 """The rows that differ in how the target's class frequencies are estimated."""
 CHOSEN = "vada_orthogonal_chosen"
 """The row that stands for `ESTIMATES` on a pair: that with the most information, the same for all seeds. To take for
-each seed that of its three networks that says the most would compare the best of three with one of VADA's."""
+each seed that of its networks that says the most would compare the best of several with one of VADA's."""
 ORDER = ("source_only", "dann", "adda", "cycada", "vada", "vada_iw", *ESTIMATES, CHOSEN)
 """A file has records in the order in which they were measured."""
 CONFIDENCE = 0.95

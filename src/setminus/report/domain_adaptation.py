@@ -14,6 +14,7 @@ from setminus.report.adaptation_charts import (
     shift_charts,
     signs_of,
 )
+from setminus.report.adaptation_estimates import ABOUT_DISTANCES, distance_table
 from setminus.report.adaptation_rows import (
     CHOSEN,
     PAPER_SHIFT,
@@ -65,7 +66,7 @@ ABOUT_TABLE = (
 )
 ABOUT_CHOICES = (
     "The size of the quick scale was chosen on held-out source images and on two pairs that are not in the table, USPS "
-    "to MNIST and drawn digits to MNIST; but scores of the table's own pairs showed four times that something had to "
+    "to MNIST and drawn digits to MNIST; but scores of the table's own pairs showed five times that something had to "
     "change. A first, smaller size was given up after seed 0 was scored: its networks were hardly trained, on the "
     "source neither. Signs got twice the steps after 1,250 had been scored, by their held-out source images. MNIST to "
     "USPS was changed twice, since at 95/5 its networks did not learn the rare digits of the source: ours less VADA "
@@ -73,15 +74,21 @@ ABOUT_CHOICES = (
     "steps more before the domains meet, where VADA was right on 45 % at 95/5; 0.1, 1.1, 3.3 and 5.6 when source "
     "batches had as many images of each digit instead of weights of the digits, for all methods and shifts. Steps and "
     "batches were chosen on USPS to MNIST.",
-    "So that the table is a test of settings that were final, pairs with several seeds have none that had a say in "
-    "them: those of MNIST to USPS and of signs begin at 6, the others' at 1, and stand as they came out. On seeds 0 to "
-    "2 ours less VADA had been 0.4 on MNIST to MNIST-M, 1.6 on SVHN to MNIST, 1.1 on MNIST to USPS and -2.6 on signs. "
-    "The images that are scored are drawn from the same test sets. Pairs with one seed have seed 0.",
+    "With these settings ours less VADA was 0.4 on MNIST to MNIST-M, 1.6 on SVHN to MNIST, 1.1 on MNIST to USPS and "
+    "-2.6 on signs, on seeds 0 to 2; then, on seeds that had no say (1 to 3 of the first two, 6 to 8 of the others), "
+    "-1.0, 1.4, 2.6 and -0.9. The reason was looked for on SVHN to USPS and drawn digits to MNIST-M, which are not in "
+    "the table (their test images are): with the true class frequencies of the target ours gained 9.3 and 2.5 points "
+    "on VADA there, with those estimated by EM it lost about 3, with the shrunk ones it gained 5.5 and 0.6 (one seed, "
+    "4,000 steps; -2.4 and 2.1 on another with 2,500). So the row of shrunk estimates was added, and MNIST to MNIST-M "
+    "and SVHN to MNIST got balanced batches and the steps of signs.",
+    "These two are measured on new seeds, 9 to 11, which were set before the first of them ran, and stand as they came "
+    "out. The rows of MNIST to USPS and of signs are those of seeds 6 to 8, of pairs with one seed those of seed 0; "
+    "there the shrunk row was added to rows that had been scored.",
     "That the rule information may take a network that has not met the target for the best, with balanced batches and "
     "a target of few classes, was seen on USPS to MNIST, too: what is before does not count since. CyCADA's "
-    "translation was made to work with labels of targets in view. The estimate by pseudo-labels is the paper's; EM and "
-    "BBSE are ours. That one estimate is chosen for all seeds of a pair, and not one for each seed, was decided with "
-    "results in view; seeds 1 and 2 of MNIST to MNIST-M and of SVHN to MNIST were among them.",
+    "translation was made to work with labels of targets in view. The estimate by pseudo-labels is the paper's; EM, "
+    "BBSE and the shrunk one are ours. That one estimate is chosen for all seeds of a pair, and not one for each seed, "
+    "was decided with results on lower seeds in view.",
 )
 PAPER_SIZE = (
     "The paper has 64 channels (192 for CIFAR and STL), 30 epochs of all images, and 64 of each domain in a step at a "
@@ -150,6 +157,7 @@ def domain_adaptation_section(records: Sequence[Record]) -> dict[str, Any]:
         "about_table": ABOUT_TABLE,
         "blocks": [_block(rule, pairs) for rule in RULES],
         "notes": _notes(records, pairs),
+        "distances": dict(zip(("heads", "rows"), distance_table(every), strict=True), about=ABOUT_DISTANCES),
         "growth": [growth(pair, gains) for pair, gains in gains_by_shift(every).items()],
         "plots": plots,
         "views": [_view(pair, some, plots["features"]) for pair, some in views.items() if some],
