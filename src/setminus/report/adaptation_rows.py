@@ -104,7 +104,7 @@ class Pair:
 
     @property
     def n_seeds(self) -> int:
-        """The most that a row has. Pairs may have other ones, see `setminus.experiments.adaptation_sizes.SEEN`."""
+        """The most that a row has. Which these are differs between pairs."""
         return max(len(row.metrics) for row in self.rows.values())
 
     @property
