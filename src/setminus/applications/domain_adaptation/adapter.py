@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from setminus.applications.domain_adaptation.adapter_parameters import ESTIMATORS, check_parameters
 from setminus.applications.domain_adaptation.sample_domains import held_out_rows, source_rows
 from setminus.applications.domain_adaptation.scoring import Unknown, target_accuracy
 
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["OrthogonalAdapter"]
 
 Floats = NDArray[np.float64]
-
-_METHODS = ("vada_orthogonal", "vada", "vada_iw", "dann", "source_only")
-_ESTIMATORS = {"em": "em", "bbse": "bbse", "pseudo": "pseudo_hard"}
 
 
 class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -140,7 +138,7 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Positive for rows of the source, negative for rows of the target, as in skada. Without it all rows are
             of the source, and nothing is adapted.
         """
-        self._check_parameters()
+        check_parameters(self.get_params(deep=False))
         if y is None:
             raise ValueError("OrthogonalAdapter requires y to be passed, but the target y is None: label the source.")
         X = validate_data(self, X, dtype=np.float64)
@@ -196,21 +194,6 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             What to do with rows of classes that the source lacks.
         """
         return target_accuracy(y, self.predict(X), self.classes_, sample_weight=sample_weight, unknown=unknown)
-
-    def _check_parameters(self) -> None:
-        if self.method not in _METHODS:
-            raise ValueError(f"method is {self.method!r}: expected one of {', '.join(_METHODS)}.")
-        if self.label_shift not in _ESTIMATORS:
-            raise ValueError(f"label_shift is {self.label_shift!r}: expected one of {', '.join(_ESTIMATORS)}.")
-        if not (self.steps >= 1 and self.hidden_size >= 1 and self.refine_steps >= 0):
-            raise ValueError(
-                f"steps is {self.steps}, hidden_size is {self.hidden_size}, refine_steps is {self.refine_steps}: "
-                "expected at least 1, at least 1, and 0 or more."
-            )
-        if not 0 <= self.shrinkage <= 1:
-            raise ValueError(f"shrinkage is {self.shrinkage}: expected a share in [0, 1].")
-        if not 0 < self.held_out < 1:
-            raise ValueError(f"held_out is {self.held_out}: expected a share between 0 and 1.")
 
     def _source_rows(self, n: int, sample_domain: ArrayLike | None) -> NDArray[np.bool_]:
         if sample_domain is None:
@@ -271,7 +254,7 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             method,
             data,
             config,
-            label_shift=LabelShift(_ESTIMATORS[self.label_shift], shrinkage=self.shrinkage),  # type: ignore[arg-type]
+            label_shift=LabelShift(ESTIMATORS[self.label_shift], shrinkage=self.shrinkage),  # type: ignore[arg-type]
             discriminator=self.discriminator,
             width=self.hidden_size,
             steps=self.steps,

@@ -1,0 +1,55 @@
+"""What the parameters of `OrthogonalAdapter` may be, told by the names that its users know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import inf
+from numbers import Integral, Real
+from typing import Any
+
+__all__ = ["ESTIMATORS", "check_parameters"]
+
+ESTIMATORS = {"em": "em", "bbse": "bbse", "pseudo": "pseudo_hard"}
+"""By `label_shift`, what `LabelShift` calls them."""
+
+_CHOICES = {
+    "method": ("vada_orthogonal", "vada", "vada_iw", "dann", "source_only"),
+    "label_shift": tuple(ESTIMATORS),
+    "discriminator": ("orthogonal", "full"),
+}
+_Rule = tuple[type, Callable[[Any], bool], str]
+_COUNT: _Rule = (Integral, lambda value: value >= 1, "a whole number from 1 on")
+_WEIGHT: _Rule = (Real, lambda value: 0 <= value < inf, "a weight of 0 or more")
+_POSITIVE: _Rule = (Real, lambda value: 0 < value < inf, "a number above 0")
+_NUMBERS: dict[str, _Rule] = {
+    **dict.fromkeys(("hidden_size", "steps", "batch_size"), _COUNT),
+    "refine_steps": (Integral, lambda value: value >= 0, "a whole number from 0 on"),
+    **dict.fromkeys(("domain_weight", "source_smoothness", "target_smoothness", "target_entropy"), _WEIGHT),
+    **dict.fromkeys(("learning_rate", "radius"), _POSITIVE),
+    "shrinkage": (Real, lambda value: 0 <= value <= 1, "a share in [0, 1]"),
+    "held_out": (Real, lambda value: 0 < value < 1, "a share between 0 and 1"),
+}
+
+
+def check_parameters(parameters: Mapping[str, Any]) -> None:
+    """Refuse what is no choice, no number, or out of range.
+
+    Parameters
+    ----------
+    parameters : mapping of str to object
+        As `OrthogonalAdapter.get_params` gives them.
+
+    Raises
+    ------
+    ValueError
+        With the first that is refused, and what was expected.
+    """
+    for name, choices in _CHOICES.items():
+        value = parameters[name]
+        if not isinstance(value, str) or value not in choices:
+            raise ValueError(f"{name} is {value!r}: expected one of {', '.join(choices)}.")
+    for name, (kind, holds, expected) in _NUMBERS.items():
+        value = parameters[name]
+        # True is a whole number to Python; NaN holds nowhere
+        if isinstance(value, bool) or not isinstance(value, kind) or not holds(value):
+            raise ValueError(f"{name} is {value!r}: expected {expected}.")
