@@ -57,7 +57,7 @@ def build_page(records: Sequence[dict[str, Any]]) -> str:
     figures = {f"{section['id']}-{name}": figure for section in sections for name, figure in section["figures"].items()}
     template = _environment().get_template("page.html.j2")
     page: str = template.render(
-        records=[made_by(group) if group[0]["job"] in EXPERIMENTS else group[0] for group in groups],
+        records=[_made_by(group) for group in groups],
         sections=sections,
         figures_json=_script_safe(json.dumps(figures)),
         plotly_js=_plotly_js(),
@@ -97,6 +97,11 @@ def _together(records: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 def _section(group: list[dict[str, Any]]) -> dict[str, Any]:
     job = group[0]["job"]
     return EXPERIMENTS[job](group) if job in EXPERIMENTS else SECTIONS[job](group[0])
+
+
+def _made_by(group: list[dict[str, Any]]) -> dict[str, Any]:
+    first = group[0]
+    return made_by(group) if first["job"] in EXPERIMENTS else {**first, "commands": [first["command"]]}
 
 
 def _environment() -> Any:

@@ -36,6 +36,13 @@ def test_how_it_was_made_adds_up_all_runs(toy_records):
     assert made["seconds"] == 6.0
 
 
+def test_every_command_that_measured_a_part_is_named_once(toy_records):
+    parts = [{**record, "command": f"reproduce --seeds {n // 2}"} for n, record in enumerate(toy_records)]
+    assert made_by(parts)["commands"] == ["reproduce --seeds 0", "reproduce --seeds 1"]
+    page = build_page(parts)
+    assert "<p>By <code>reproduce --seeds 0</code>, <code>reproduce --seeds 1</code> with" in page
+
+
 def test_settings_within_others_are_named_where_they_differ(toy_records):
     sizes = [{"steps": 10 * (k + 1), "rate": 0.1} for k in range(2)]
     records = [{**toy_records[0], "config": {"scale": "quick", "size": size}, "seconds": 1.0} for size in sizes]

@@ -141,7 +141,8 @@ def made_by(records: Records) -> dict[str, Any]:
         step = ", ".join(f"{key} {value}" for key, value in config.items()) or record["name"]
         steps[step] = steps.get(step, 0.0) + record["seconds"]
     return {
-        **{key: last[key] for key in ("name", "job", "command", "versions")},
+        **{key: last[key] for key in ("name", "job", "versions")},
+        "commands": list(dict.fromkeys(record["command"] for record in records)),
         "seed": ", ".join(map(str, _seeds(records))),
         "steps": steps,
         "seconds": sum(steps.values()),
