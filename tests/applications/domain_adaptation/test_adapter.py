@@ -172,6 +172,18 @@ def test_scoring_with_classes_that_the_source_lacks(moons):
         model.score(X, np.full(len(y), 7), unknown="ignore")
     with pytest.raises(ValueError, match="unknown is 'skip'"):
         model.score(X, y, unknown="skip")
+    with pytest.raises(ValueError, match=r"lacks, \[None, 'x'\]"):
+        model.score(X, np.array([None, "x", *y[2:]], dtype=object))
+
+
+def test_weights_of_scored_rows_count_and_are_checked(moons):
+    X, y, sample_domain = moons(0, n=60)
+    model = OrthogonalAdapter("source_only", steps=10).fit(X, y, sample_domain=sample_domain)
+    right = (model.predict(X) == y).astype(float)
+    assert model.score(X, y, sample_weight=right) == 1.0
+    for weights in (np.ones(5), np.zeros(len(y)), -np.ones(len(y)), np.full(len(y), np.nan)):
+        with pytest.raises(ValueError, match=r"sample_weight has shape .* for 120 rows: expected \(120,\), none neg"):
+            model.score(X, y, sample_weight=weights)
 
 
 X_FEW, Y_FEW = np.arange(12.0).reshape(6, 2), np.array([0, 1, 0, 1, 0, 1])
@@ -187,6 +199,13 @@ X_FEW, Y_FEW = np.arange(12.0).reshape(6, 2), np.array([0, 1, 0, 1, 0, 1])
         (Y_FEW, [1, 1, 0, 0, -1, -1], "sample_domain has zeros or NaN"),
         ([0, 0, 0, 1, 1, 1], [1, 1, 1, -1, -1, -1], "the source has one class only, 0"),
         (Y_FEW[:5], [1, 1, 1, 1, -1, -1], "X has 6 rows, y has 5"),
+        (["a", None, "b", "a", None, None], [1, 1, 1, 1, -1, -1], "1 of 4 source rows have no label: label them"),
+        ([0, 1, np.nan, np.nan, np.nan, 0], [1, 1, 1, 1, -1, -1], "2 of 4 source rows have no label"),
+        (
+            np.array([0, 1, "a", 0, 1, 1], dtype=object),
+            [1, 1, 1, 1, -1, -1],
+            "labels of the source are of several kinds, int, str: expected one kind",
+        ),
     ],
 )
 def test_rows_that_are_refused(y, sample_domain, message):

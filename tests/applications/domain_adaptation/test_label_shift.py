@@ -11,7 +11,6 @@ from setminus.applications.domain_adaptation.label_shift import (
     class_frequencies,
     confusion,
     maximum_likelihood_prior,
-    pseudo_label_prior,
 )
 
 
@@ -65,14 +64,6 @@ def test_the_maximum_meets_its_conditions(seed, n_classes):
     np.testing.assert_allclose(slope[found > 1e-3], 1, atol=1e-3)
 
 
-def test_where_it_starts_does_not_matter_but_zero_stays():
-    exact = Exact(3)
-    proba = exact.posterior(exact.source_prior)[exact.rows(2000)]
-    found = [maximum_likelihood_prior(proba, exact.source_prior, start=start) for start in ([0.1, 0.1, 0.8], None)]
-    np.testing.assert_allclose(*found, atol=1e-5)
-    assert maximum_likelihood_prior(proba, exact.source_prior, start=[0.5, 0.5, 0.0])[2] == 0
-
-
 def test_probabilities_that_are_too_sure_mislead_it():
     exact = Exact(4)
     rows = exact.rows(4000)
@@ -124,12 +115,6 @@ def test_confusion_and_frequencies_by_hand():
     np.testing.assert_array_equal(joint.sum(axis=1), class_frequencies([0, 1, 1, 2], 3))
 
 
-def test_pseudo_labels_hard_and_soft():
-    proba = [[0.6, 0.4], [0.9, 0.1], [0.2, 0.8]]
-    np.testing.assert_allclose(pseudo_label_prior(proba), [2 / 3, 1 / 3])
-    np.testing.assert_allclose(pseudo_label_prior(proba, hard=False), [1.7 / 3, 1.3 / 3])
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -151,7 +136,6 @@ def test_pseudo_labels_hard_and_soft():
         (lambda: confusion([0, 1], [0], 2), "predicted has 2 rows, labels have 1"),
         (lambda: class_frequencies([0, 3], 3), r"labels has values from 0 to 3: expected classes from 0 to 2"),
         (lambda: class_frequencies([0.5], 3), "expected integers"),
-        (lambda: pseudo_label_prior([0.5, 0.5]), r"target_proba has shape \(2,\): expected \(n, C\)"),
     ],
 )
 def test_what_is_refused(call, message):

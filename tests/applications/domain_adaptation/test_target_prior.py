@@ -35,7 +35,18 @@ def test_both_estimators_find_the_shift_by_a_classifier_that_is_too_sure(estimat
     found = estimated_prior(IDENTITY, head, data, LabelShift(estimator))
     assert found[1] == pytest.approx(0.8, abs=0.04)
     # the negative control: its own decisions do not
-    assert estimated_prior(IDENTITY, head, data, LabelShift("pseudo_hard"))[1] < 0.75
+    assert (head(data.target).argmax(1) == 1).float().mean() < 0.75
+
+
+@pytest.mark.parametrize("estimator", ["em", "bbse"])
+def test_a_class_with_few_rows_is_not_lost_where_not_all_rows_are_looked_at(estimator):
+    data = normals(shares=(0.001, 0.001))
+    # two rows of 2,000, none among the ten that are evenly spread
+    assert data.source_labels.sum() == 2
+    order = torch.arange(2000).roll(100)
+    data = DomainData(data.source[order], data.source_labels[order], data.target, 2)
+    found = estimated_prior(IDENTITY, logistic(), data, LabelShift(estimator, rows=10))
+    assert found.sum() == pytest.approx(1) and np.all(found >= 0)
 
 
 def test_once_is_at_the_end_of_the_warmup():
@@ -139,7 +150,13 @@ def test_options_are_checked(options, message):
         ({"source_labels": torch.tensor([0, 1, 0])}, r"source has 4 rows, its labels have shape \(3,\)"),
         ({"source_labels": torch.tensor([0, 0, 0, 0])}, "source has no rows of class 1"),
         ({"source_labels": torch.tensor([0, 1, 2, 0])}, "expected classes from 0 to 1"),
+        ({"source_labels": torch.tensor([0, 1, 0, 1]).int()}, r"labels of source are of torch\.int32: expected int64"),
+        ({"target": torch.zeros(4, 1).byte()}, r"target is of torch\.uint8: expected numbers that networks take"),
         ({"held_out": torch.zeros(2, 1)}, "held_out and held_out_labels belong together"),
+        (
+            {"held_out": torch.zeros(2, 3), "held_out_labels": torch.tensor([0, 1])},
+            r"source rows have shape \(1,\), held_out rows \(3,\)",
+        ),
     ],
 )
 def test_data_is_checked(change, message):

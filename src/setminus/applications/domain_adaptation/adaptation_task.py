@@ -55,11 +55,15 @@ class DomainData:
         for name, rows in (("source", self.source), ("target", self.target)):
             if len(rows) == 0:
                 raise ValueError(f"the {name} domain has no rows: adaptation needs rows of both domains.")
-        if self.source.shape[1:] != self.target.shape[1:]:
-            raise ValueError(
-                f"source rows have shape {tuple(self.source.shape[1:])}, target rows {tuple(self.target.shape[1:])}: "
-                "expected the same features, or images of the same size."
-            )
+        for name, rows in (("target", self.target), ("held_out", self.held_out)):
+            if rows is not None and rows.shape[1:] != self.source.shape[1:]:
+                raise ValueError(
+                    f"source rows have shape {tuple(self.source.shape[1:])}, {name} rows {tuple(rows.shape[1:])}: "
+                    "expected the same features, or images of the same size."
+                )
+        for name, rows in (("source", self.source), ("target", self.target), ("held_out", self.held_out)):
+            if rows is not None and not rows.is_floating_point():
+                raise ValueError(f"{name} is of {rows.dtype}: expected numbers that networks take, as by `.float()`.")
         if (self.held_out is None) != (self.held_out_labels is None):
             raise ValueError("held_out and held_out_labels belong together: pass both or none.")
         for name, rows, labels in (
@@ -70,6 +74,8 @@ class DomainData:
                 continue
             if labels.shape != (len(rows),):
                 raise ValueError(f"{name} has {len(rows)} rows, its labels have shape {tuple(labels.shape)}.")
+            if labels.dtype != torch.int64:
+                raise ValueError(f"labels of {name} are of {labels.dtype}: expected int64, as by `.long()`.")
             # both refuse labels that are no classes, and classes without rows
             check_proportions(name, class_frequencies(labels.numpy(force=True), self.n_classes), positive=True)
 

@@ -59,7 +59,8 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     radius : float, default=0.3
         How far answers should stay the same, in standard deviations of a feature.
     held_out : float, default=0.2
-        The share of source rows that the two methods with an estimate keep for it, unless a class has fewer than five.
+        The share of source rows that "em" and "bbse" are made from and no network is trained on; none, where a class
+        has fewer than three.
     refine_steps : int, default=0
         Steps of DIRT-T on the target after adaptation.
     random_state : int, RandomState instance or None, default=0
@@ -276,4 +277,17 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 def _of_one_kind(labels: NDArray[Any]) -> NDArray[Any]:
     """Labels of the source by themselves: next to labels of the target that are None they are an array of objects."""
-    return np.array(labels.tolist()) if labels.dtype == object else labels
+    # NaN is what does not equal itself
+    missing = [label is None or label != label for label in labels.tolist()]
+    if any(missing):
+        raise ValueError(
+            f"{sum(missing)} of {len(labels)} source rows have no label: label them, leave them out, or mark them as "
+            "target rows by a negative sample_domain."
+        )
+    if labels.dtype != object:
+        return labels
+    kinds = sorted({type(label).__name__ for label in labels.tolist()})
+    alone = np.array(labels.tolist())
+    if len(kinds) > 1 and alone.dtype.kind not in "iufb":
+        raise ValueError(f"labels of the source are of several kinds, {', '.join(kinds)}: expected one kind for all.")
+    return alone

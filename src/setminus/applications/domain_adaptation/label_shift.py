@@ -16,7 +16,6 @@ __all__ = [
     "class_frequencies",
     "confusion",
     "maximum_likelihood_prior",
-    "pseudo_label_prior",
 ]
 
 Floats = NDArray[np.float64]
@@ -49,7 +48,6 @@ def maximum_likelihood_prior(
     target_proba: ArrayLike,
     source_prior: ArrayLike,
     *,
-    start: ArrayLike | None = None,
     tolerance: float = 1e-9,
     max_iterations: int = 10_000,
 ) -> Floats:
@@ -65,8 +63,6 @@ def maximum_likelihood_prior(
         itself pulls the estimate to the count of its decisions.
     source_prior : array of shape (C,)
         The class frequencies of the data that the probabilities are calibrated on; none may be 0.
-    start : array of shape (C,), optional
-        Where to start; `source_prior` by default. A class that starts at 0 stays there.
     tolerance : float, default=1e-9
         Ends where no frequency changes by more than this.
     max_iterations : int, default=10000
@@ -93,7 +89,7 @@ def maximum_likelihood_prior(
         raise ValueError(
             f"target_proba has {int(off.sum())} rows that do not sum to 1 or values below 0: pass probabilities."
         )
-    prior = prior_of_source if start is None else check_proportions("start", start, len(prior_of_source))
+    prior = prior_of_source
     ratio = proba / prior_of_source
     for _ in range(max_iterations):
         joint = ratio * prior
@@ -184,31 +180,6 @@ def black_box_prior(source_confusion: ArrayLike, target_predictions: ArrayLike) 
     clipped = np.clip(solved.x, 0.0, None)
     prior: Floats = clipped / clipped.sum()
     return prior
-
-
-def pseudo_label_prior(target_proba: ArrayLike, *, hard: bool = True) -> Floats:
-    """What the classifier itself says: the share of its decisions, or the mean of its probabilities.
-
-    Parameters
-    ----------
-    target_proba : array of shape (n, C)
-    hard : bool, default=True
-        Count the most probable class, as the paper writes, or take the mean, as its public code did.
-
-    Returns
-    -------
-    ndarray of shape (C,)
-
-    Examples
-    --------
-    >>> pseudo_label_prior([[0.6, 0.4], [0.7, 0.3]]), pseudo_label_prior([[0.6, 0.4], [0.7, 0.3]], hard=False)
-    (array([1., 0.]), array([0.65, 0.35]))
-    """
-    proba = np.asarray(target_proba, dtype=np.float64)
-    if proba.ndim != 2 or len(proba) == 0:
-        raise ValueError(f"target_proba has shape {proba.shape}: expected (n, C) with at least one row.")
-    mean: Floats = class_frequencies(proba.argmax(axis=1), proba.shape[1]) if hard else proba.mean(axis=0)
-    return mean
 
 
 def check_proportions(

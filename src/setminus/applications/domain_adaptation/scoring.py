@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,7 +38,8 @@ def known_rows(labels: ArrayLike, classes: ArrayLike, *, unknown: Unknown = "rai
     truth = np.asarray(labels)
     known: NDArray[np.bool_] = np.isin(truth, np.asarray(classes))
     if unknown == "raise" and not known.all():
-        strangers = np.unique(truth[~known]).tolist()
+        # by their words: labels of several kinds have no order
+        strangers = sorted({*truth[~known].tolist()}, key=str)
         raise ValueError(
             f"{int((~known).sum())} of {len(truth)} rows have classes that the source lacks, {strangers}: they cannot "
             "be predicted. Leave these rows out, or pass unknown='ignore' to score the others only."
@@ -80,5 +81,10 @@ def target_accuracy(
     if truth.ndim != 1 or truth.shape != answers.shape:
         raise ValueError(f"labels have shape {truth.shape}, predicted {answers.shape}: expected (n,) for both.")
     known = known_rows(truth, classes, unknown=unknown)
-    weights: Any = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)[known]
-    return float(np.average(truth[known] == answers[known], weights=weights))
+    weights = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != truth.shape or not np.all(weights >= 0) or not weights[known].sum() > 0:
+        raise ValueError(
+            f"sample_weight has shape {weights.shape} and sum {weights.sum():g} for {len(truth)} rows: expected "
+            f"({len(truth)},), none negative, and some above 0 on rows that are scored."
+        )
+    return float(np.average(truth[known] == answers[known], weights=weights[known]))

@@ -17,7 +17,6 @@ from setminus.applications.domain_adaptation.label_shift import (
     class_frequencies,
     confusion,
     maximum_likelihood_prior,
-    pseudo_label_prior,
 )
 
 __all__ = ["Estimator", "LabelShift", "TargetPrior", "estimated_prior"]
@@ -133,7 +132,7 @@ class TargetPrior(nn.Module):  # type: ignore[misc]
 
 
 def estimated_prior(encoder: nn.Module, head: nn.Module, data: DomainData, config: LabelShift) -> NDArray[np.float64]:
-    """The target's class frequencies by what a classifier says of both domains.
+    """The target's class frequencies by "em" or "bbse", from what a classifier says of both domains.
 
     Source rows are those held out, where there are some; otherwise those it was trained on, of which it is too sure.
 
@@ -150,11 +149,8 @@ def estimated_prior(encoder: nn.Module, head: nn.Module, data: DomainData, confi
     source, labels = data.source, data.source_labels
     if data.held_out is not None and data.held_out_labels is not None:
         source, labels = data.held_out, data.held_out_labels
-    source_rows, target_rows = _spread(len(source), config.rows), _spread(len(data.target), config.rows)
+    source_rows, target_rows = _of_every_class(labels, config.rows), _spread(len(data.target), config.rows)
     target_logits = class_logits(encoder, head, data.target[target_rows], own_statistics=True).double().cpu().numpy()
-    if config.follows:
-        proba = torch.from_numpy(target_logits).softmax(1).numpy()
-        return pseudo_label_prior(proba, hard=config.estimator == "pseudo_hard")
     source_logits = class_logits(encoder, head, source[source_rows], own_statistics=True).double().cpu().numpy()
     codes = labels[source_rows].cpu().numpy()
     if config.estimator == "bbse":
@@ -162,6 +158,14 @@ def estimated_prior(encoder: nn.Module, head: nn.Module, data: DomainData, confi
         return black_box_prior(confusion(source_logits.argmax(axis=1), codes, data.n_classes), predicted)
     proba = calibrator(source_logits, codes).proba(target_logits)
     return maximum_likelihood_prior(proba, class_frequencies(codes, data.n_classes))
+
+
+def _of_every_class(labels: torch.Tensor, most: int) -> torch.Tensor:
+    """Rows evenly spread, and the first of each class that none of them is of: neither estimate can do without it."""
+    rows = _spread(len(labels), most)
+    left_out = sorted({*labels.tolist()} - {*labels[rows].tolist()})
+    first = [int((labels == label).nonzero()[0]) for label in left_out]
+    return torch.cat([rows, torch.tensor(first, dtype=torch.long)])
 
 
 def _spread(n: int, most: int) -> torch.Tensor:
