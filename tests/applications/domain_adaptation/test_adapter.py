@@ -161,6 +161,23 @@ def test_without_domains_it_is_the_source_alone_and_says_so(moons):
     np.testing.assert_array_equal(model.target_prior_, model.source_prior_)
 
 
+def test_answers_may_take_the_targets_class_frequencies_for_granted():
+    rng = np.random.default_rng(0)
+    y = (rng.random(3000) < 0.05).astype(int)
+    X = rng.normal(size=(3000, 5)) + 0.7 * y[:, None]
+    sample_domain = np.repeat([1, -1], [2000, 1000])
+    model = OrthogonalAdapter(steps=200).fit(X, y, sample_domain=sample_domain)
+    rows, truth = X[2000:], y[2000:]
+    equal = model.predict_proba(rows)
+    accuracy = model.score(rows, truth)
+    model.set_params(predict_prior="target")
+    odds = equal * model.target_prior_
+    np.testing.assert_allclose(model.predict_proba(rows), odds / odds.sum(axis=1, keepdims=True))
+    # classes that overlap, one of them rare: as if both were frequent, many rows are taken for the rare one
+    assert equal[:, 1].mean() > 0.2 > 0.1 > model.predict_proba(rows)[:, 1].mean()
+    assert model.score(rows, truth) > accuracy + 0.05
+
+
 def test_scoring_with_classes_that_the_source_lacks(moons):
     X, y, sample_domain = moons(0, n=60)
     model = OrthogonalAdapter("source_only", steps=10).fit(X, y, sample_domain=sample_domain)

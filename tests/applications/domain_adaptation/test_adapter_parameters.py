@@ -17,6 +17,7 @@ DEFAULTS = OrthogonalAdapter().get_params()
         ("method", "cdan", "'cdan': expected one of vada_orthogonal, vada, vada_iw, dann, source_only."),
         ("method", ["vada"], "['vada']: expected one of"),
         ("label_shift", "rlls", "'rlls': expected one of em, bbse, pseudo."),
+        ("predict_prior", "source", "'source': expected one of equal, target."),
         ("discriminator", "w", "'w': expected one of orthogonal, full."),
         ("steps", 0, "0: expected a whole number from 1 on."),
         ("steps", 100.0, "100.0: expected a whole number"),

@@ -44,6 +44,11 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     shrinkage : float in [0, 1], default=0.0
         The share of equal class frequencies in that estimate. 0.5 is a safeguard where a classifier of the source errs
         on much of the target, and its estimate with it.
+    predict_prior : {"equal", "target"}, default="equal"
+        Which class frequencies answers take for granted. Networks are trained as if all classes were equally frequent,
+        so that a class that is rare in the source is learned, too; answers then are as for such a target. "target"
+        multiplies these probabilities by `target_prior_`: what to choose where a class is rare in the target, if that
+        estimate can be trusted.
     discriminator : {"orthogonal", "full"}, default="orthogonal"
         For "vada_orthogonal": let the discriminating network learn the orthogonal part, or all it can, as in the
         paper, and take the class out for the encoder. The first is the steadier one.
@@ -95,6 +100,7 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         label_shift: Literal["em", "bbse", "pseudo"] = "em",
         shrinkage: float = 0.0,
+        predict_prior: Literal["equal", "target"] = "equal",
         discriminator: Literal["orthogonal", "full"] = "orthogonal",
         hidden_size: int = 64,
         steps: int = 1000,
@@ -112,6 +118,7 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.method = method
         self.label_shift = label_shift
         self.shrinkage = shrinkage
+        self.predict_prior = predict_prior
         self.discriminator = discriminator
         self.hidden_size = hidden_size
         self.steps = steps
@@ -171,10 +178,13 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of target rows, in the order of `classes_`."""
+        """Probabilities of target rows, in the order of `classes_`, with the class frequencies of `predict_prior`."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         proba: Floats = softmax(self._logits(self._standardised(X)), axis=1)
+        if self.predict_prior == "target":
+            proba = proba * self.target_prior_
+            proba /= proba.sum(axis=1, keepdims=True)
         return proba
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -15,6 +15,7 @@ ESTIMATORS = {"em": "em", "bbse": "bbse", "pseudo": "pseudo_hard"}
 _CHOICES = {
     "method": ("vada_orthogonal", "vada", "vada_iw", "dann", "source_only"),
     "label_shift": tuple(ESTIMATORS),
+    "predict_prior": ("equal", "target"),
     "discriminator": ("orthogonal", "full"),
 }
 _Rule = tuple[type, Callable[[Any], bool], str]
