@@ -14,6 +14,7 @@ from setminus.datasets.split import Split
 from setminus.experiments import table3
 from setminus.experiments.adaptation_pairs import shifted_pair
 from setminus.experiments.feature_view import FeatureView, _spread, flat_features, two_dimensions
+from setminus.nn.precision import fast_precision
 from setminus.nn.task import TrainingConfig
 from setminus.nn.training import train
 
@@ -61,6 +62,15 @@ def test_before_is_the_end_of_the_warm_up_and_after_the_end(pair, seen):
     assert not np.allclose(view._features(), first)
 
 
+def test_before_is_the_end_of_a_warm_up_that_no_evaluation_is_at(pair):
+    found = table3.adapted(pair, "mnist-usps", "vada", SIZE, seed=0, viewed=True)
+    assert SIZE.warmup not in found["curves"]["step"]
+    task, _ = table3.make_task(pair.data, "mnist-usps", "vada", SIZE, seed=0)
+    train(task, TrainingConfig(steps=SIZE.warmup, precision=fast_precision()))
+    alone = two_dimensions(FeatureView(task, pair.scoring)._features()).round(2).tolist()
+    assert found["features"]["before"]["xy"] == alone
+
+
 def test_the_views_are_plain_and_have_both_domains_and_all_classes(pair, seen):
     metrics = seen[0].metrics()
     assert set(metrics) == {"before", "after"} and metrics["before"]["xy"] != metrics["after"]["xy"]
@@ -89,7 +99,7 @@ def test_a_training_that_ends_within_the_warm_up_has_no_view(pair):
     task, _ = table3.make_task(pair.data, "mnist-usps", "vada", SIZE, seed=0)
     view = FeatureView(task, pair.scoring)
     view(1, {})
-    with pytest.raises(ValueError, match=r"no step after the warm-up of \d was observed: train for longer"):
+    with pytest.raises(ValueError, match=r"step 3, the end of the warm-up, was not observed: train for longer"):
         view.metrics()
 
 

@@ -109,14 +109,6 @@ def test_features_are_recorded_of_the_viewed_methods_for_one_seed_at_the_papers_
         assert "features" not in other
 
 
-def test_an_evaluation_is_at_the_end_of_the_warm_up(pair):
-    for size in table3.SIZES.values():
-        for name in table3.PAIRS:
-            for method in table3.VIEWED_METHODS:
-                steps, warmup = size.schedule(name, method, pair.data)
-                assert warmup % (steps // size.evaluations) == 0
-
-
 def test_methods_differ_and_the_papers_number_stands_beside_them(found):
     assert found["vada"]["row"]["paper"] == 0.79 and found["vada_iw"]["row"]["paper"] == 0.871
     assert found["dann"]["row"]["paper"] is None

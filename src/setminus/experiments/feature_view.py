@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import gcd
 from typing import Any
 
 import numpy as np
@@ -27,9 +28,8 @@ PERPLEXITY = 30.0
 class FeatureView:
     """An observer of a training that keeps what the encoder makes of some rows of each domain.
 
-    "before" is the first time that it is called with all steps of the warm-up done; call it at every evaluation of a
-    training whose evaluations hit the end of the warm-up, as they do at both scales of table 3. "after" is the moment
-    when `metrics` is asked. Nothing of the training is changed, and no label is looked at before `metrics`.
+    "before" is the end of the warm-up, and it has to be called there: see `every`. "after" is the moment when `metrics`
+    is asked. Nothing of the training is changed, and no label is looked at before `metrics`.
 
     Parameters
     ----------
@@ -50,9 +50,13 @@ class FeatureView:
         self._classes = labels.numpy(force=True)[source], scoring.labels[target]
         self._before: NDArray[np.float64] | None = None
 
+    def every(self, steps: int) -> int:
+        """How often to log so that it is called every so many steps, and at the end of the warm-up."""
+        return gcd(steps, self.task.config.warmup)
+
     def __call__(self, step: int, values: Mapping[str, float]) -> None:
-        """Keep the features, the first time after the warm-up."""
-        if self._before is None and step >= self.task.config.warmup:
+        """Keep the features at the end of the warm-up."""
+        if step == self.task.config.warmup:
             self._before = self._features()
 
     def metrics(self) -> dict[str, Any]:
@@ -66,12 +70,12 @@ class FeatureView:
         Raises
         ------
         ValueError
-            If the observer was never called after the warm-up.
+            If the observer was not called at the end of the warm-up.
         """
         if self._before is None:
             raise ValueError(
-                f"no step after the warm-up of {self.task.config.warmup} was observed: train for longer, or log more "
-                "often."
+                f"step {self.task.config.warmup}, the end of the warm-up, was not observed: train for longer, or log "
+                "every so many steps that one is there."
             )
         told = {
             "class": [int(label) for labels in self._classes for label in labels],

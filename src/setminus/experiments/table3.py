@@ -137,9 +137,10 @@ def adapted(
     task, steps = make_task(loaded.data, pair, method, size, seed=seed, scoring=loaded.scoring)
     every = max(steps // size.evaluations, 1)
     view = FeatureView(task, loaded.scoring) if viewed else None
+    log_every = every if view is None else view.every(every)
     outcome = train(
         task,
-        TrainingConfig(steps=steps, seed=seed, log_every=every, evaluate_every=every, precision=fast_precision()),
+        TrainingConfig(steps=steps, seed=seed, log_every=log_every, evaluate_every=every, precision=fast_precision()),
         observers=() if view is None else (view,),
     )
     # without adaptation they never meet
