@@ -18,10 +18,10 @@ HEAD = """\
 
 Accuracy on target rows in percent, mean ± standard deviation over {seeds} seeds. Two sets of written digits as 8 x 8
 numbers: scikit-learn's (optical, 1,797 rows) and USPS (7,291). "70/30" is the share that is kept of digits 0 to 4 and
-of 5 to 9 in the source, and the reverse in the target; at 50/50 the mix is the same in both. Half of the target's rows
-are seen without their labels, the other half are scored. Every method is as it comes from its library; skada's are
-followed by scikit-learn's `SVC`, ours are small networks with the defaults of `OrthogonalAdapter`, and once with half
-of equal class frequencies in its estimate.
+of 5 to 9 in the source, and the reverse in the target; at 50/50 the mix is the same in both. "even": the source has as
+many of each, and the target alone is shifted. Half of the target's rows are seen without their labels, the other half
+are scored. Every method is as it comes from its library; skada's are followed by scikit-learn's `SVC`, ours are small
+networks with the defaults of `OrthogonalAdapter`, and once with half of equal class frequencies in its estimate.
 """
 
 NOTES = """\

@@ -2,9 +2,10 @@
 
 Two sets of written digits from scikit-learn and from USPS, both as 8 x 8 numbers, so that a row is a short vector as
 embeddings and tables are. The first five classes are frequent in the source and rare in the target, by a share that
-grows. Half of the target's rows are seen without labels, the other half are scored. Every method is as it comes from
-its library; skada's have scikit-learn's support vector machine, which does better here than a small network. One record
-for each pair, shift, method and seed; those already there are not run again.
+grows; or the source has as many of each, as data that was collected on purpose, and the target alone is shifted. Half
+of the target's rows are seen without labels, the other half are scored. Every method is as it comes from its library;
+skada's have scikit-learn's support vector machine, which does better here than a small network. One record for each
+pair, shift, method and seed; those already there are not run again.
 """
 
 from __future__ import annotations
@@ -36,8 +37,12 @@ Key = tuple[str, float, str, int]
 
 RECORDS = Path("results/adapters/records.jsonl")
 SEEDS = range(5)
-SHIFTS = (0.5, 0.7, 0.85)
-PAIRS = ("optical-usps", "usps-optical")
+EVEN = "even "
+SHIFTS = {
+    **dict.fromkeys(("optical-usps", "usps-optical"), (0.5, 0.7, 0.85)),
+    **dict.fromkeys((f"{EVEN}optical-usps", f"{EVEN}usps-optical"), (0.95,)),
+}
+"""By pair; of one that is `EVEN` the source has as many rows of each half of the classes, whatever the shift."""
 SIDE = 8
 MOST_SOURCE_ROWS, MOST_TARGET_ROWS = 2_000, 3_000
 OURS = ("source_only", "dann", "vada", "vada_iw", "vada_orthogonal")
@@ -62,8 +67,8 @@ def run(seeds: Sequence[int] = SEEDS, records: Path = RECORDS, again: str | None
     done = already(records, key, again)
     torch.set_num_threads(1)
     for seed in seeds:
-        for pair in PAIRS:
-            for shift in SHIFTS:
+        for pair, shifts in SHIFTS.items():
+            for shift in shifts:
                 missing = [name for name in METHODS if (pair, shift, name, seed) not in done]
                 if not missing:
                     continue
@@ -96,9 +101,10 @@ def key(record: dict[str, Any]) -> Key:
 
 
 def digits(pair: str, shift: float, seed: int) -> Rows:
-    """Both domains with the shift and its reverse, as one array, and the target rows that are scored."""
-    source, target = (_SETS[name]() for name in pair.split("-"))
-    source = shift_by_halves(source, shift, 1 - shift, seed=seed)
+    """Both domains with the shift, if the source has one, and its reverse, and the target rows that are scored."""
+    source, target = (_SETS[name]() for name in pair.removeprefix(EVEN).split("-"))
+    of_source = 0.5 if pair.startswith(EVEN) else shift
+    source = shift_by_halves(source, of_source, 1 - of_source, seed=seed)
     target = shift_by_halves(target, 1 - shift, shift, seed=seed)
     source, target = _fewer(source, MOST_SOURCE_ROWS, seed), _fewer(target, MOST_TARGET_ROWS, seed)
     seen, scored = random_split(target, (0.5, 0.5), seed=seed)

@@ -118,6 +118,14 @@ def write(tables: dict[str, list[dict[str, Any]]]) -> str:
     return "\n".join(parts)
 
 
+def briefs(tables: dict[str, list[dict[str, Any]]]) -> list[tuple[tuple[str, str], str]]:
+    """What the README shows of tables 3 and 4, and the marks that it stands between."""
+    return [
+        (adaptation_tables.MARKS, adaptation_tables.brief(tables.get("table3", []))),
+        (MARKS, brief(tables)),
+    ]
+
+
 def brief(tables: dict[str, list[dict[str, Any]]]) -> str:
     """A few rows of table 4, for the README; nothing where it was not measured."""
     rows = {row.method: row for row in rows_of(tables.get("table4", []))}

@@ -108,7 +108,9 @@ def run_paper(results: Path, docs: Path, readme: Path | None = None) -> None:
         return
     if readme is not None:
         text = readme.read_text(encoding="utf-8")
-        readme.write_text(with_numbers(text, paper_tables.brief(found), paper_tables.MARKS), encoding="utf-8")
+        for part, numbers in paper_tables.briefs(found):
+            text = with_numbers(text, numbers, part)
+        readme.write_text(text, encoding="utf-8")
     docs.mkdir(parents=True, exist_ok=True)
     (docs / "tables.md").write_text(paper_tables.write(found), encoding="utf-8")
     print(f"wrote {docs / 'tables.md'}")
