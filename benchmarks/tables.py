@@ -15,6 +15,7 @@ from benchmarks import adapter_tables, paper_tables
 from benchmarks.picture import draw
 from benchmarks.points import OURS, Point, lead, points_of
 from setminus.experiments.records import read_records
+from setminus.report.laboratory.section import draw_picture
 
 PEERS = {
     "Fairlearn ThresholdOptimizer": "randomised thresholds for each group",
@@ -114,6 +115,9 @@ def run_paper(results: Path, docs: Path, readme: Path | None = None) -> None:
     docs.mkdir(parents=True, exist_ok=True)
     (docs / "tables.md").write_text(paper_tables.write(found), encoding="utf-8")
     print(f"wrote {docs / 'tables.md'}")
+    if "table3" in found:
+        draw_picture("table3", found["table3"], docs / "table3.png")
+        print(f"wrote {docs / 'table3.png'}")
 
 
 def with_numbers(text: str, numbers: str, marks: tuple[str, str] = MARKS) -> str:

@@ -69,6 +69,8 @@ def test_the_committed_tables_are_what_the_records_say():
     assert page.exists() == bool(found), "python -m benchmarks tables makes it from the records"
     if found:
         assert page.read_text(encoding="utf-8") == paper_tables.write(found)
+    if "table3" in found:
+        assert 5_000 < (ROOT / "docs" / "table3.png").stat().st_size < 150_000
 
 
 def test_the_readme_has_the_pairs_with_several_seeds_and_what_is_gained_on_them():

@@ -25,6 +25,8 @@ __all__ = ["draw", "save_figure"]
 
 COLOURS = 128
 """Of a picture file of charts."""
+NAME_WIDTH = 14
+"""Letters of a line of a bar's name: longer ones run into each other."""
 
 # what plotly calls these, in the same order as its signs
 MARKERS = dict(zip(("circle", "diamond", "square", "triangle-up", "cross", "x"), "oDs^PX", strict=True))
@@ -108,6 +110,9 @@ def _draw_chart(axes: Axes, chart: Chart, signs: Mapping[str, int]) -> None:
                 line(mark.at, color="0.45", linestyle=dashes, label=_plain(f"{mark.name} ({mark.at:.4g})"), zorder=1.5)
                 n_rules += 1
     axes.set(xlabel=_plain(chart.x_label), ylabel=_plain(chart.y_label))
+    for axis, scale in ((axes.xaxis, chart.x_scale), (axes.yaxis, chart.y_scale)):
+        if scale == "log":
+            _label_few_decades(axis)
     if chart.square:
         axes.set_aspect("equal")
     axes.spines[["top", "right"]].set_visible(False)
@@ -168,6 +173,17 @@ def _draw_points(axes: Axes, points: Points, place: int, colours: Sequence[str])
         axes.scatter([], [], c=GREY, label=name, **style)
 
 
+def _label_few_decades(axis: Any) -> None:
+    """Plain numbers at 1, 2 and 5, where powers of ten would be too few: labels of all parts run into each other."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    if high < low * 10**1.5:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter(NullFormatter())
+
+
 def _draw_bars(axes: Axes, bars: Bars, place: int, number: int, count: int) -> None:
     own = look(place)
     names = [str(name) for name in bars.x] if any(isinstance(name, str) for name in bars.x) else None
@@ -189,7 +205,7 @@ def _draw_bars(axes: Axes, bars: Bars, place: int, number: int, count: int) -> N
         label=_plain(bars.name),
     )
     if names:
-        axes.set_xticks(middles, [_plain(name) for name in names], fontsize="small")
+        axes.set_xticks(middles, [fill(_plain(name), NAME_WIDTH) for name in names], fontsize="small")
 
 
 def _draw_surface(axes: Axes, surface: Surface, number: int) -> None:
