@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -35,6 +36,7 @@ def test_it_beats_vada_and_the_source_alone_where_classes_are_shifted(moons):
             found.append(score)
             if method == "vada_orthogonal":
                 shares.append(model.target_prior_[1])
+                assert model.source_prior_[1] == pytest.approx(0.2)
     assert np.mean(shares) == pytest.approx(0.8, abs=0.08)
     ours, vada, source = (np.mean(found) for found in scores.values())
     assert ours > max(vada, source) + 0.04, scores
@@ -165,19 +167,28 @@ def test_without_domains_it_is_the_source_alone_and_says_so(moons):
 
 def test_answers_may_take_the_targets_class_frequencies_for_granted():
     rng = np.random.default_rng(0)
-    y = (rng.random(3000) < 0.05).astype(int)
-    X = rng.normal(size=(3000, 5)) + 0.7 * y[:, None]
     sample_domain = np.repeat([1, -1], [2000, 1000])
-    model = OrthogonalAdapter(steps=200).fit(X, y, sample_domain=sample_domain)
+    y = (rng.random(3000) < np.where(sample_domain > 0, 0.2, 0.05)).astype(int)
+    X = rng.normal(size=(3000, 5)) + y[:, None] + (sample_domain < 0)[:, None] * [1, 0, 0, 0, 0]
+    model = OrthogonalAdapter(steps=300).fit(X, y, sample_domain=sample_domain)
     rows, truth = X[2000:], y[2000:]
     equal = model.predict_proba(rows)
-    accuracy = model.score(rows, truth)
-    model.set_params(predict_prior="target")
+    target = model.set_params(predict_prior="target").predict_proba(rows)
     odds = equal * model.target_prior_
-    np.testing.assert_allclose(model.predict_proba(rows), odds / odds.sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(target, odds / odds.sum(axis=1, keepdims=True))
     # classes that overlap, one of them rare: as if both were frequent, many rows are taken for the rare one
-    assert equal[:, 1].mean() > 0.2 > 0.1 > model.predict_proba(rows)[:, 1].mean()
-    assert model.score(rows, truth) > accuracy + 0.05
+    assert log_loss(truth, target) < log_loss(truth, equal) - 0.1
+    assert equal[:, 1].mean() > target[:, 1].mean() + 0.05 > 0.05
+    with pytest.raises(ValueError, match="predict_prior is 'Target': expected one of equal, target"):
+        model.set_params(predict_prior="Target").predict_proba(rows)
+
+
+def test_a_row_that_is_sure_of_a_class_without_a_share_has_probabilities(moons):
+    X, y, sample_domain = moons(0, n=60)
+    model = OrthogonalAdapter(steps=10, predict_prior="target").fit(X, y, sample_domain=sample_domain)
+    model.target_prior_ = np.array([0.0, 1.0])
+    model.layers_ = [(np.zeros((2, 2)), np.array([1e4, 0.0]))]
+    np.testing.assert_array_equal(model.predict_proba(X[:1]), [[1.0, 0.0]])
 
 
 def test_scoring_with_classes_that_the_source_lacks(moons):
@@ -191,8 +202,8 @@ def test_scoring_with_classes_that_the_source_lacks(moons):
         model.score(X, np.full(len(y), 7), unknown="ignore")
     with pytest.raises(ValueError, match="unknown is 'skip'"):
         model.score(X, y, unknown="skip")
-    with pytest.raises(ValueError, match=r"lacks, \[None, 'x'\]"):
-        model.score(X, np.array([None, "x", *y[2:]], dtype=object))
+    with pytest.raises(ValueError, match=r"lacks, \[None, nan, 'x'\]"):
+        model.score(X, np.array([None, "x", float("nan"), float("nan"), *y[4:]], dtype=object))
 
 
 def test_weights_of_scored_rows_count_and_are_checked(moons):
@@ -200,7 +211,7 @@ def test_weights_of_scored_rows_count_and_are_checked(moons):
     model = OrthogonalAdapter("source_only", steps=10).fit(X, y, sample_domain=sample_domain)
     right = (model.predict(X) == y).astype(float)
     assert model.score(X, y, sample_weight=right) == 1.0
-    for weights in (np.ones(5), np.zeros(len(y)), -np.ones(len(y)), np.full(len(y), np.nan)):
+    for weights in (np.ones(5), *(np.full(len(y), value) for value in (0.0, -1.0, np.nan, np.inf))):
         with pytest.raises(ValueError, match=r"sample_weight has shape .* for 120 rows: expected \(120,\), none neg"):
             model.score(X, y, sample_weight=weights)
 
@@ -221,10 +232,11 @@ X_FEW, Y_FEW = np.arange(12.0).reshape(6, 2), np.array([0, 1, 0, 1, 0, 1])
         (["a", None, "b", "a", None, None], [1, 1, 1, 1, -1, -1], "1 of 4 source rows have no label: label them"),
         ([0, 1, np.nan, np.nan, np.nan, 0], [1, 1, 1, 1, -1, -1], "2 of 4 source rows have no label"),
         (
-            np.array([0, 1, "a", 0, 1, 1], dtype=object),
-            [1, 1, 1, 1, -1, -1],
-            "labels of the source are of several kinds, int, str: expected one kind",
+            pd.Series(["a", pd.NA, "b", "a", "a", "b"], dtype="string"),
+            [1] * 5 + [-1],
+            "1 of 5 source rows have no label",
         ),
+        (np.array([0, 1, "a", 0, 1, 1], dtype=object), [1, 1, 1, 1, -1, -1], "1 of 4 labels of the source are words"),
     ],
 )
 def test_rows_that_are_refused(y, sample_domain, message):

@@ -6,7 +6,12 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from setminus.applications.domain_adaptation.adaptation_task import DomainData, class_logits  # noqa: E402
-from setminus.applications.domain_adaptation.target_prior import LabelShift, TargetPrior, estimated_prior  # noqa: E402
+from setminus.applications.domain_adaptation.target_prior import (  # noqa: E402
+    LabelShift,
+    TargetPrior,
+    _spread,
+    estimated_prior,
+)
 from setminus.nn.networks.adaptation import AdaptationNetwork  # noqa: E402
 from setminus.nn.networks.initialization import seeded  # noqa: E402
 
@@ -41,12 +46,17 @@ def test_both_estimators_find_the_shift_by_a_classifier_that_is_too_sure(estimat
 @pytest.mark.parametrize("estimator", ["em", "bbse"])
 def test_a_class_with_few_rows_is_not_lost_where_not_all_rows_are_looked_at(estimator):
     data = normals(shares=(0.001, 0.001))
-    # two rows of 2,000, none among the ten that are evenly spread
-    assert data.source_labels.sum() == 2
     order = torch.arange(2000).roll(100)
+    # two rows of 2,000, none among the ten that are evenly spread
+    assert data.source_labels.sum() == 2 and data.source_labels[order][_spread(2000, 10)].sum() == 0
     data = DomainData(data.source[order], data.source_labels[order], data.target, 2)
     found = estimated_prior(IDENTITY, logistic(), data, LabelShift(estimator, rows=10))
     assert found.sum() == pytest.approx(1) and np.all(found >= 0)
+
+
+def test_pseudo_labels_are_no_estimate_of_a_moment():
+    with pytest.raises(ValueError, match="estimator is 'pseudo_soft': it is counted batch by batch"):
+        estimated_prior(IDENTITY, logistic(), normals(n=50), LabelShift("pseudo_soft"))
 
 
 def test_once_is_at_the_end_of_the_warmup():

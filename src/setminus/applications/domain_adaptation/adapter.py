@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,9 +13,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from setminus.applications.domain_adaptation.adapter_parameters import ESTIMATORS, check_parameters
+from setminus.applications.domain_adaptation.adapter_parameters import (
+    Discriminator,
+    Estimate,
+    Method,
+    PredictPrior,
+    check_parameters,
+)
 from setminus.applications.domain_adaptation.sample_domains import held_out_rows, source_rows
 from setminus.applications.domain_adaptation.scoring import Unknown, target_accuracy
+from setminus.applications.domain_adaptation.source_labels import labels_of_one_kind
 
 if TYPE_CHECKING:
     from setminus.applications.domain_adaptation.small_networks import Adapted
@@ -23,6 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["OrthogonalAdapter"]
 
 Floats = NDArray[np.float64]
+
+_LEAST = np.finfo(np.float64).tiny
 
 
 class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -45,10 +54,10 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The share of equal class frequencies in that estimate. 0.5 is a safeguard where a classifier of the source errs
         on much of the target, and its estimate with it.
     predict_prior : {"equal", "target"}, default="equal"
-        Which class frequencies answers take for granted. Networks are trained as if all classes were equally frequent,
-        so that a class that is rare in the source is learned, too; answers then are as for such a target. "target"
-        multiplies these probabilities by `target_prior_`: what to choose where a class is rare in the target, if that
-        estimate can be trusted.
+        For "vada_orthogonal": which class frequencies answers take for granted. Its network is trained as if all
+        classes were equally frequent, so that a class that is rare in the source is learned, too; it answers as for
+        such a target. "target" multiplies its probabilities by `target_prior_`: what to choose where a class is rare
+        in the target, if that estimate can be trusted. It may be changed after fitting.
     discriminator : {"orthogonal", "full"}, default="orthogonal"
         For "vada_orthogonal": let the discriminating network learn the orthogonal part, or all it can, as in the
         paper, and take the class out for the encoder. The first is the steadier one.
@@ -75,8 +84,9 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     classes_ : ndarray of shape (C,)
         The classes of the source.
     source_prior_, target_prior_ : ndarray of shape (C,)
-        Their frequencies in the source, and their estimate in the target: by the method, or for methods without one
-        the share of its decisions. Without target rows it is the source's.
+        Their frequencies in the source, and their estimate in the target, shrunk by `shrinkage`; for methods without
+        one the share of their decisions, which are those of a target with equally frequent classes. Without target
+        rows it is the source's.
     layers_ : list of (weight, bias)
         The network as arrays: predicting needs no torch.
     mean_, scale_ : ndarray of shape (n_features,)
@@ -96,12 +106,12 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        method: Literal["vada_orthogonal", "vada", "vada_iw", "dann", "source_only"] = "vada_orthogonal",
+        method: Method = "vada_orthogonal",
         *,
-        label_shift: Literal["em", "bbse", "pseudo"] = "em",
+        label_shift: Estimate = "em",
         shrinkage: float = 0.0,
-        predict_prior: Literal["equal", "target"] = "equal",
-        discriminator: Literal["orthogonal", "full"] = "orthogonal",
+        predict_prior: PredictPrior = "equal",
+        discriminator: Discriminator = "orthogonal",
         hidden_size: int = 64,
         steps: int = 1000,
         batch_size: int = 64,
@@ -154,7 +164,7 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if len(labels) != len(X):
             raise ValueError(f"X has {len(X)} rows, y has {len(labels)}: expected the same number.")
         of_source = self._source_rows(len(X), sample_domain)
-        source_labels = _of_one_kind(labels[of_source])
+        source_labels = labels_of_one_kind(labels[of_source])
         check_classification_targets(source_labels)
         self.classes_, codes = np.unique(source_labels, return_inverse=True)
         if len(self.classes_) < 2:
@@ -181,10 +191,13 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Probabilities of target rows, in the order of `classes_`, with the class frequencies of `predict_prior`."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        proba: Floats = softmax(self._logits(self._standardised(X)), axis=1)
+        # also here: the docs change it after fitting
+        check_parameters(self.get_params(deep=False))
+        logits = self._logits(self._standardised(X))
         if self.predict_prior == "target":
-            proba = proba * self.target_prior_
-            proba /= proba.sum(axis=1, keepdims=True)
+            # in logs, and never of 0: a row may be sure of a class that the estimate has none of
+            logits += np.log(np.maximum(self.target_prior_, _LEAST))
+        proba: Floats = softmax(logits, axis=1)
         return proba
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -265,7 +278,9 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             method,
             data,
             config,
-            label_shift=LabelShift(ESTIMATORS[self.label_shift], shrinkage=self.shrinkage),  # type: ignore[arg-type]
+            label_shift=LabelShift(
+                "pseudo_hard" if self.label_shift == "pseudo" else self.label_shift, shrinkage=self.shrinkage
+            ),
             discriminator=self.discriminator,
             width=self.hidden_size,
             steps=self.steps,
@@ -283,21 +298,3 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weight, bias = self.layers_[-1]
         logits: Floats = x @ weight + bias
         return logits
-
-
-def _of_one_kind(labels: NDArray[Any]) -> NDArray[Any]:
-    """Labels of the source by themselves: next to labels of the target that are None they are an array of objects."""
-    # NaN is what does not equal itself
-    missing = [label is None or label != label for label in labels.tolist()]
-    if any(missing):
-        raise ValueError(
-            f"{sum(missing)} of {len(labels)} source rows have no label: label them, leave them out, or mark them as "
-            "target rows by a negative sample_domain."
-        )
-    if labels.dtype != object:
-        return labels
-    kinds = sorted({type(label).__name__ for label in labels.tolist()})
-    alone = np.array(labels.tolist())
-    if len(kinds) > 1 and alone.dtype.kind not in "iufb":
-        raise ValueError(f"labels of the source are of several kinds, {', '.join(kinds)}: expected one kind for all.")
-    return alone

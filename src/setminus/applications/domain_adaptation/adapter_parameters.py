@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import inf
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal, get_args
 
-__all__ = ["ESTIMATORS", "check_parameters"]
+__all__ = ["Discriminator", "Estimate", "Method", "PredictPrior", "check_parameters"]
 
-ESTIMATORS = {"em": "em", "bbse": "bbse", "pseudo": "pseudo_hard"}
-"""By `label_shift`, what `LabelShift` calls them."""
+Method = Literal["vada_orthogonal", "vada", "vada_iw", "dann", "source_only"]
+Estimate = Literal["em", "bbse", "pseudo"]
+PredictPrior = Literal["equal", "target"]
+Discriminator = Literal["orthogonal", "full"]
 
-_CHOICES = {
-    "method": ("vada_orthogonal", "vada", "vada_iw", "dann", "source_only"),
-    "label_shift": tuple(ESTIMATORS),
-    "predict_prior": ("equal", "target"),
-    "discriminator": ("orthogonal", "full"),
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "method": get_args(Method),
+    "label_shift": get_args(Estimate),
+    "predict_prior": get_args(PredictPrior),
+    "discriminator": get_args(Discriminator),
 }
 _Rule = tuple[type, Callable[[Any], bool], str]
 _COUNT: _Rule = (Integral, lambda value: value >= 1, "a whole number from 1 on")
@@ -54,3 +56,9 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
         # True is a whole number to Python; NaN holds nowhere
         if isinstance(value, bool) or not isinstance(value, kind) or not holds(value):
             raise ValueError(f"{name} is {value!r}: expected {expected}.")
+    if parameters["predict_prior"] == "target" and parameters["method"] != "vada_orthogonal":
+        told = "answers for that mix already" if parameters["method"] == "vada_iw" else "has no estimate of that mix"
+        raise ValueError(
+            f"predict_prior is 'target', method is {parameters['method']!r}: it {told}; leave predict_prior as it is, "
+            "or use method='vada_orthogonal'."
+        )

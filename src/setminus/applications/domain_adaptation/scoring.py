@@ -11,6 +11,9 @@ __all__ = ["Unknown", "known_rows", "target_accuracy"]
 
 Unknown = Literal["raise", "ignore"]
 
+SHOWN = 10
+"""Classes that an error names, at most."""
+
 
 def known_rows(labels: ArrayLike, classes: ArrayLike, *, unknown: Unknown = "raise") -> NDArray[np.bool_]:
     """Which rows have a class that the source has.
@@ -38,8 +41,8 @@ def known_rows(labels: ArrayLike, classes: ArrayLike, *, unknown: Unknown = "rai
     truth = np.asarray(labels)
     known: NDArray[np.bool_] = np.isin(truth, np.asarray(classes))
     if unknown == "raise" and not known.all():
-        # by their words: labels of several kinds have no order
-        strangers = sorted({*truth[~known].tolist()}, key=str)
+        # by their words: labels of several kinds have no order, and NaN is not even equal to itself
+        strangers = sorted({repr(label): label for label in truth[~known].tolist()}.values(), key=str)[:SHOWN]
         raise ValueError(
             f"{int((~known).sum())} of {len(truth)} rows have classes that the source lacks, {strangers}: they cannot "
             "be predicted. Leave these rows out, or pass unknown='ignore' to score the others only."
@@ -82,7 +85,7 @@ def target_accuracy(
         raise ValueError(f"labels have shape {truth.shape}, predicted {answers.shape}: expected (n,) for both.")
     known = known_rows(truth, classes, unknown=unknown)
     weights = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != truth.shape or not np.all(weights >= 0) or not weights[known].sum() > 0:
+    if weights.shape != truth.shape or not (np.all(weights >= 0) and 0 < weights[known].sum() < np.inf):
         raise ValueError(
             f"sample_weight has shape {weights.shape} and sum {weights.sum():g} for {len(truth)} rows: expected "
             f"({len(truth)},), none negative, and some above 0 on rows that are scored."

@@ -146,6 +146,8 @@ def estimated_prior(encoder: nn.Module, head: nn.Module, data: DomainData, confi
     -------
     ndarray of shape (C,)
     """
+    if config.follows:
+        raise ValueError(f"estimator is {config.estimator!r}: it is counted batch by batch, see `TargetPrior.observe`.")
     source, labels = data.source, data.source_labels
     if data.held_out is not None and data.held_out_labels is not None:
         source, labels = data.held_out, data.held_out_labels
