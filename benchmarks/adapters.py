@@ -161,6 +161,7 @@ def _skada(rows: Rows, seed: int, *, method: str, **options: Any) -> NDArray[np.
 METHODS: dict[str, Predict] = {
     **{f"setminus {method}": partial(_ours, method=method) for method in OURS},
     "setminus vada_orthogonal, shrinkage=0.5": partial(_ours, method="vada_orthogonal", shrinkage=0.5),
+    "setminus vada_orthogonal, predict_prior=target": partial(_ours, method="vada_orthogonal", predict_prior="target"),
     "SVC, no adaptation": partial(_skada, method=""),
     "skada CORAL": partial(_skada, method="CORALAdapter"),
     "skada LinearOTMapping": partial(_skada, method="LinearOTMappingAdapter"),

@@ -115,8 +115,7 @@ def run_paper(results: Path, docs: Path, readme: Path | None = None) -> None:
     docs.mkdir(parents=True, exist_ok=True)
     (docs / "tables.md").write_text(paper_tables.write(found), encoding="utf-8")
     print(f"wrote {docs / 'tables.md'}")
-    if "table3" in found:
-        draw_picture("table3", found["table3"], docs / "table3.png")
+    if "table3" in found and draw_picture("table3", found["table3"], docs / "table3.png"):
         print(f"wrote {docs / 'table3.png'}")
 
 

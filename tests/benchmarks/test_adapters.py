@@ -59,6 +59,15 @@ def test_every_method_has_a_line_of_the_table_with_as_many_cells_as_heads():
     assert ours.endswith("| 70.0 ± 0.0 | 70.0 ± 0.0 | 70.0 | 4.0 |")
 
 
+def test_a_setting_that_is_half_measured_and_other_settings_of_ours_are_left_out():
+    other = f"{adapter_tables.OURS}, shrinkage=0.5"
+    whole = made(0.7, 0.4)
+    half = record(PEER, 0, 0.9, shift=0.95)
+    assert adapter_tables.section([*whole, half]) == adapter_tables.section(whole)
+    text = adapter_tables.section([*whole, *({**one, "name": other} for one in whole if one["name"] == PEER)])
+    assert f"| {other} |" in text and f"- **{other}**" not in text
+
+
 def test_the_target_has_the_mix_of_the_source_turned_round_and_scored_rows_are_not_fitted_on(adapters):
     rows = adapters.digits("optical-usps", 0.85, seed=0)
     of_source = rows.sample_domain > 0

@@ -44,7 +44,7 @@ ROWS: dict[str, Row] = {
         "vada_orthogonal",
         {"label_shift": {"estimator": "pseudo_soft", **FOLLOWING, "shrinkage": 0.5}, "discriminator": "orthogonal"},
     ),
-    # the paper's own in every respect
+    # the paper's own estimate, discriminator and classes of target rows
     "vada_orthogonal_pseudo": Row(
         "VADA + w_x \\ w_1 (pseudo-labels)",
         "vada_orthogonal",

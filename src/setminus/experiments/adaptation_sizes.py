@@ -25,7 +25,7 @@ SCHEDULES = {"mnist-usps": (2_250, 1_500)}
 shift goes up to 95/5, where digits of the rare half take their time: that 1,500 are enough was seen on USPS to MNIST,
 where a network was then right on .97 and .98 of the held-out source."""
 FIRST_SEED, FIRST_SEEDS = 9, {"mnist-usps": 6}
-"""The first seed of a pair in the table: lower ones were scored while settings were open, and had a say in them."""
+"""The first seed of a pair in the table: lower ones had been scored when its size was set, and had a say in it."""
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class Size:
     best on held-out source rows for their time, and so are the steps: in 1,250 a network on its source alone learned
     .45 and .80 of the held-out images of 43 signs on two seeds, in 2,500 .84 and .94; of those of SVHN .67, and .81 in
     2,000. How often class frequencies are estimated and that batches are balanced was chosen on USPS to MNIST and on
-    drawn digits to MNIST, pairs that are not in the table: with a shift of 95/5 one row in a batch of 16 is of the
-    rare half, and with as many rows of each class two networks were right on .66 and .63 of the target before the
-    domains met instead of .44 and .43. That something had to change was seen on scores of the table's own pairs, on
-    seeds that are not in it: see `first_seed`.
+    drawn digits to MNIST, pairs that are not in the table, though their target is: with a shift of 95/5 one row in a
+    batch of 16 is of the rare half, and with as many rows of each class two networks were right on .66 and .63 of the
+    target before the domains met instead of .44 and .43. That something had to change was seen on scores of the
+    table's own pairs, on seeds that are not in it: see `first_seed`.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class Size:
 
 
 def first_seed(pair: str) -> int:
-    """The first seed of a pair in the table, which had no say in any setting.
+    """The first seed of a pair in the table: neither it nor a later one had been scored when the pair's size was set.
 
     Examples
     --------

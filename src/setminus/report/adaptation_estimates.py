@@ -15,7 +15,7 @@ __all__ = ["ABOUT_DISTANCES", "Distances", "distance_table", "distances_of", "fr
 ABOUT_DISTANCES = (
     "How many of 100 target images would need another class for an estimate to be true, at the evaluation that counts, "
     "mean over seeds. The source's frequencies are what plain VADA takes for granted: an estimate that is as far away "
-    "takes out as much that is wrong as it leaves in. Equal frequencies need no estimate; the shrunk one is half way "
+    "is no closer to the truth than none. Equal frequencies need no estimate; the shrunk one is half way "
     "between them and what the network says."
 )
 
