@@ -82,7 +82,7 @@ def test_what_differs_from_the_paper_is_said(records, section):
     notes = domain_adaptation_section([longer, *records])["notes"]
     assert "1,000 steps (2,000 on syn_signs-gtsrb) on at" in notes[0]
     rougher = [{**one, "config": {**one["config"], "source_vat": 0.0}} for one in records]
-    assert "Smoothness on the source has none" in domain_adaptation_section(rougher)["notes"][1]
+    assert "Smoothness on the source has weight 0" in domain_adaptation_section(rougher)["notes"][1]
     assert "Smoothness on the source" not in weights
     plain = [{**one, "config": {**one["config"], "steps": None, "domain": 0.0, "target": 0.0}} for one in records[:9]]
     assert domain_adaptation_section(plain)["notes"][0].endswith("the same for all methods.")

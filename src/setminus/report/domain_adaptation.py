@@ -88,7 +88,7 @@ ABOUT_CHOICES = (
     "apart, and a target image counts for its most probable class. In the other three, which are ours, it learns the "
     "orthogonal part alone, and a target image counts for each class by its probability.",
 )
-NO_SOURCE_VAT = " Smoothness on the source has none, which saves its passes; in the paper, on most pairs, 1."
+NO_SOURCE_VAT = " Smoothness on the source has weight 0, which saves its passes; in the paper it has 1 on most pairs."
 PAPER_SIZE = (
     "The paper has 64 channels (192 for CIFAR and STL), 30 epochs of all images, and 64 of each domain in a step at a "
     "rate of 0.001."
