@@ -40,8 +40,8 @@ def test_every_name_has_an_experiment_and_its_charts(name):
         assert {run.name for run in runs} == {records_of(name)}
         # one that is of the paper's size in either scale does not name it
         assert all(run.config.get("scale", scale) == scale and len(run.seeds) == 1 for run in runs)
-        # table 3 has pairs that begin behind seeds that were seen
-        assert (0,) in {run.seeds for run in runs}
+        # table 3 begins behind the seeds that were scored while its sizes were open
+        assert {run.seeds for run in runs} == ({(6,), (9,)} if name == "table3" else {(0,)})
     charts = import_module(f"setminus.report.laboratory.{name}")
     assert callable(charts.draw if records_of(name) != name else charts.charts)
     assert callable(charts.summary)
