@@ -1,7 +1,5 @@
 """What is said of table 3 follows from its numbers, and changes with them."""
 
-import pytest
-
 from setminus.report.adaptation_rows import pairs_of
 from setminus.report.adaptation_standing import gains_by_shift, growth, order_of_rows, verdicts
 from tests.made_adaptation import made_record, made_records
@@ -62,11 +60,11 @@ def test_verdicts_count_pairs_and_name_those_that_are_lost():
     assert verdicts(pairs_of(records_of(vada=0.6)), "information") == []
 
 
-def curve(gains, noise=0.01):
+def curve(gains):
     records = []
     for shift, gain in gains.items():
         for seed in range(3):
-            records.append(made_record("vada", 0.6 + noise * (seed == 1), pair="mnist-usps", seed=seed, shift=shift))
+            records.append(made_record("vada", 0.6 + 0.01 * (seed == 1), pair="mnist-usps", seed=seed, shift=shift))
             records.append(made_record("vada_orthogonal_em", 0.6 + gain, pair="mnist-usps", seed=seed, shift=shift))
     return gains_by_shift(pairs_of(records))
 
@@ -82,17 +80,6 @@ def test_a_gain_that_grows_is_told_and_one_that_does_not_too():
     told = growth(name, gains)
     assert "Without a shift they differ beyond the noise of the seeds." in told
     assert told.endswith("does not grow from 70/30 to 95/5; at 95/5 it is not larger than at 50/50.")
-
-
-@pytest.mark.parametrize("apart", [1, 2])
-def test_seeds_that_happen_to_agree_do_not_make_much_of_few_images(apart):
-    """One of 500 on each of three seeds may be chance; six of 1,500, all on one side, are told from it."""
-    ((name, gains),) = curve({0.5: apart / 500, 0.7: 0.1}, noise=0.0).items()
-    assert gains[0].found.clear and gains[0].images == (3 * apart, 1_500)
-    told = "differ beyond the noise of the seeds"
-    few = f"{told}, but by 3 of 1,500 scored images: within that of the images, by a sign test."
-    assert gains[0].by_chance == (apart == 1)
-    assert (few if apart == 1 else f"{told}.") in growth(name, gains)
 
 
 def test_one_shift_is_no_curve():

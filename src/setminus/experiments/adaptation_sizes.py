@@ -8,7 +8,7 @@ from typing import Literal
 from setminus.applications.domain_adaptation.adaptation_task import DomainData
 from setminus.applications.domain_adaptation.vada import VadaConfig
 
-__all__ = ["LOSSES", "PHOTOGRAPHS", "SCHEDULES", "SIZES", "Scale", "Size", "first_seed"]
+__all__ = ["FIRST_SEED", "LOSSES", "PHOTOGRAPHS", "SIZES", "Scale", "Size"]
 
 Scale = Literal["quick", "paper"]
 
@@ -20,12 +20,9 @@ LOSSES: dict[str, VadaConfig] = {
 }
 """The paper's weights of the losses where they are not its usual ones; the same for every method."""
 PHOTOGRAPHS = ("cifar10-stl10", "stl10-cifar10")
-SCHEDULES = {"mnist-usps": (2_250, 1_500)}
-"""Pairs with other steps than `Size.steps`, and how many of these come before the domains meet. On MNIST to USPS the
-shift goes up to 95/5, where digits of the rare half take their time: that 1,500 are enough was seen on USPS to MNIST,
-where a network was then right on .97 and .98 of the held-out source."""
-FIRST_SEED, FIRST_SEEDS = 9, {"mnist-usps": 6}
-"""The first seed of a pair in the table: lower ones had been scored when its size was set, and had a say in it."""
+FIRST_SEED = 9
+"""The first seed of the table: lower ones were scored while sizes were sought, and had a say in them. All sizes, and
+this number, are older than the first record of a seed from here on."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +36,7 @@ class Size:
     drawn digits to MNIST, pairs that are not in the table, though their target is: with a shift of 95/5 one row in a
     batch of 16 is of the rare half, and with as many rows of each class two networks were right on .66 and .63 of the
     target before the domains met instead of .44 and .43. That something had to change was seen on scores of the
-    table's own pairs, on seeds that are not in it: see `first_seed`.
+    table's own pairs, on seeds that are not in it: see `FIRST_SEED`.
 
     Parameters
     ----------
@@ -86,13 +83,6 @@ class Size:
     target: float = 0.0
     source_vat: float = 1.0
 
-    def of(self, pair: str) -> Size:
-        """The size for a pair by `SCHEDULES`; where steps are counted in epochs, the same for all."""
-        if self.steps is None or pair not in SCHEDULES:
-            return self
-        steps, warmup = SCHEDULES[pair]
-        return replace(self, steps=steps, warmup=warmup)
-
     def schedule(self, pair: str, method: str, data: DomainData) -> tuple[int, int]:
         """All steps, and those before the domains meet."""
         epoch = max(len(data.source), len(data.target)) // self.batch or 1
@@ -111,17 +101,6 @@ class Size:
             target_vat=max(paper.target_vat, self.target),
             source_vat=min(paper.source_vat, self.source_vat),
         )
-
-
-def first_seed(pair: str) -> int:
-    """The first seed of a pair in the table: neither it nor a later one had been scored when the pair's size was set.
-
-    Examples
-    --------
-    >>> first_seed("svhn-mnist")
-    9
-    """
-    return FIRST_SEEDS.get(pair, FIRST_SEED)
 
 
 SIZES: dict[Scale, Size] = {

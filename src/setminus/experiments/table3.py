@@ -21,7 +21,7 @@ from setminus.applications.domain_adaptation.target_prior import LabelShift
 from setminus.applications.domain_adaptation.vada import VadaNetworks
 from setminus.experiments.adaptation_pairs import PAIRS, Scoring, ShiftedPair, load_pair
 from setminus.experiments.adaptation_rows import ORTHOGONAL, OTHER_SOURCE, PAPER, ROWS
-from setminus.experiments.adaptation_sizes import PHOTOGRAPHS, SIZES, Scale, Size, first_seed
+from setminus.experiments.adaptation_sizes import FIRST_SEED, PHOTOGRAPHS, SIZES, Scale, Size
 from setminus.experiments.fairness_record import Step
 from setminus.experiments.feature_view import FeatureView
 from setminus.experiments.runs import Run
@@ -70,7 +70,7 @@ def plan(
     ----------
     scale : {"quick", "paper"}
     seeds : tuple of int
-        From 0 on; those of a pair begin at its `first_seed`.
+        From 0 on; those of the table begin at `FIRST_SEED`.
     methods, pairs : sequence of str
 
     Returns
@@ -90,12 +90,11 @@ def plan(
     runs = [
         Run(
             "table3",
-            {"pair": pair, "method": name, "scale": scale, "shift": shift, **asdict(size)},
-            tuple(seed + first_seed(pair) for seed in some),
-            partial(measure, pair=pair, method=name, shift=shift, size=size),
+            {"pair": pair, "method": name, "scale": scale, "shift": shift, **asdict(SIZES[scale])},
+            tuple(seed + FIRST_SEED for seed in some),
+            partial(measure, pair=pair, method=name, shift=shift, size=SIZES[scale]),
         )
         for pair, name, shift, some in wanted
-        for size in (SIZES[scale].of(pair),)
         if name in methods and pair in DIGITS_ONLY.get(name, PAIRS)
     ]
     for kind, names, known in (("method", methods, METHODS), ("pair", pairs, PAIRS)):
@@ -122,7 +121,7 @@ def measure(
     for seed in seeds:
         with step(f"{row.label} on {pair}, seed {seed}"):
             loaded = load_pair(pair, shift=shift, seed=seed, most_rows=size.most_rows)
-            viewed = method in VIEWED_METHODS and seed == first_seed(pair) and shift == SHIFT
+            viewed = method in VIEWED_METHODS and seed == FIRST_SEED and shift == SHIFT
             found = adapted(loaded, pair, method, size, seed=seed, viewed=viewed)
         yield {"row": about, **found}
 

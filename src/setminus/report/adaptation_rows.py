@@ -11,7 +11,6 @@ from scipy.special import stdtrit
 
 __all__ = [
     "CHOSEN",
-    "CONFIDENCE",
     "ESTIMATES",
     "PAPER_SHIFT",
     "RULES",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise, permutations
 
-from setminus.report.adaptation_rows import CHOSEN, CONFIDENCE, ESTIMATES, Difference, Pair, Row, difference
+from setminus.report.adaptation_rows import CHOSEN, ESTIMATES, Difference, Pair, Row, difference
 
 __all__ = ["Gain", "gains_by_shift", "growth", "order_of_rows", "points", "split", "verdicts"]
 
@@ -19,19 +19,6 @@ class Gain:
     own: Row
     vada: Row
     found: Difference
-
-    @property
-    def images(self) -> tuple[int, int]:
-        """By how many scored images they are apart over all seeds, and how many were scored; 0 where it is unknown."""
-        pairs = [(one, self.vada.metrics[seed]) for seed, one in self.own.metrics.items() if seed in self.vada.metrics]
-        scored = [(one["accuracy"] - other["accuracy"], one.get("rows", {}).get("scored", 0)) for one, other in pairs]
-        return round(abs(sum(apart * count for apart, count in scored))), sum(count for _, count in scored)
-
-    @property
-    def by_chance(self) -> bool:
-        """Whether so few images apart tell nothing, even if the two rows disagreed on no other: by a sign test."""
-        apart, scored = self.images
-        return scored > 0 and 2 * 0.5**apart > 1 - CONFIDENCE
 
 
 def points(found: Difference) -> str:
@@ -121,12 +108,7 @@ def growth(name: str, gains: Sequence[Gain]) -> str:
             told.append("Without a shift, one seed does not tell whether they agree.")
         else:
             agree = "differ beyond" if first.found.clear else "agree within"
-            apart, scored = first.images
-            chance = f", but by {apart} of {scored:,} scored images: within that of the images, by a sign test"
-            told.append(
-                f"Without a shift they {agree} the noise of the seeds"
-                f"{chance if first.found.clear and first.by_chance else ''}."
-            )
+            told.append(f"Without a shift they {agree} the noise of the seeds.")
     back = [
         f"from {split(before.shift)} to {split(after.shift)}"
         for before, after in pairwise(gains)
