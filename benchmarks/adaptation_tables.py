@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from setminus.report.adaptation_estimates import ABOUT_DISTANCES, distance_table
-from setminus.report.adaptation_rows import PAPER_SHIFT, RULES, Pair, Row, difference, pairs_of, repeat_command, spread
+from setminus.report.adaptation_rows import PAPER_SHIFT, RULES, Pair, Row, difference, pairs_of, repeat_commands, spread
 from setminus.report.adaptation_standing import gains_by_shift, growth, order_of_rows, points, verdicts
 
 TITLE = "Table 3: adaptation between image sets whose classes come in another mix"
@@ -102,7 +102,7 @@ def table(records: list[dict[str, Any]]) -> str:
     by_shift = gains_by_shift(measured)
     if by_shift:
         lines += ["#### The gain by the shift", "", *(growth(name, gains) for name, gains in by_shift.items()), ""]
-    return "\n".join([*lines, f"`{repeat_command(records)}`", ""])
+    return "\n".join([*lines, *(f"`{command}`" for command in repeat_commands(records)), ""])
 
 
 def _row(row: Row, pair: Pair, records: list[dict[str, Any]]) -> str:

@@ -68,6 +68,11 @@ def test_several_names_have_a_page_of_all(command, toy, tmp_path):
         (["toi"], ["there is no experiment 'toi'", "Did you mean 'toy'?"]),
         (["toy", "--methods", "halfs"], ["toy has no method 'halfs'", "Did you mean 'halves'?"]),
         (["toy", "--methods", ""], ["toy has no method ''", "Did you mean 'halves' or 'wholes'?"]),
+        (["toy", "--shifts", "0.5,0.9"], ["toy does not shift a class mix", "Leave out 0.5, 0.9."]),
+        (
+            ["toy", "--shifts", "0.5;x"],
+            ["--shifts 0.5;x is not a list of shares.", "Give numbers separated by commas, such as 0.5,0.7,0.95."],
+        ),
     ],
 )
 def test_mistakes_are_answered_in_two_lines_before_any_work(command, toy, tmp_path, arguments, said):

@@ -68,6 +68,18 @@ def test_methods_are_refused_where_none_are_compared(toy, monkeypatch):
         plan_runs("toy", scale="quick", methods=["halves"])
 
 
+def test_shifts_reach_the_plan_once_each_and_the_command(toy, tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match=r"toy does not shift a class mix: leave out 0\.5"):
+        plan_runs("toy", scale="quick", shifts=[0.5])
+    plan, asked = toy.plan, []
+    monkeypatch.setattr(toy, "SHIFTS", (0.7,), raising=False)
+    monkeypatch.setattr(toy, "plan", lambda *some, shifts=(0.7,), **more: asked.append(shifts) or plan(*some, **more))
+    plan_runs("toy", scale="quick")
+    (record,) = reproduce("toy", tmp_path / "records.jsonl", seeds=1, methods=["halves"], shifts=[0.5, 0.9, 0.5])
+    assert asked == [(0.7,), (0.5, 0.9)]
+    assert record["command"].endswith("--methods halves --shifts 0.5,0.9,0.5")
+
+
 def test_a_record_says_how_to_repeat_it_and_what_is_claimed(toy, tmp_path):
     records = reproduce("toy", tmp_path / "records.jsonl", seeds=1, methods=["halves"])
     assert records == read_records(tmp_path / "records.jsonl")

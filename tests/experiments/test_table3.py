@@ -153,7 +153,7 @@ def test_what_was_before_the_domains_met_is_not_selected():
     assert table3.select(scores, 6) == 0
 
 
-def test_the_plan_has_all_methods_on_the_main_pairs_and_the_curve_of_shifts():
+def test_the_plan_has_all_methods_on_the_main_pairs_at_the_papers_shift():
     runs = table3.plan("quick", (0, 1, 2))
     keys = [json.dumps(run.config, sort_keys=True) for run in runs]
     assert len(set(keys)) == len(keys) and {run.name for run in runs} == {"table3"}
@@ -171,8 +171,25 @@ def test_the_plan_has_all_methods_on_the_main_pairs_and_the_curve_of_shifts():
     }
     # behind all that were scored when sizes were open
     assert {run.seeds for run in others} == {(9,)}
-    curve = {run.config["shift"] for run in runs if run.config["pair"] == "mnist-usps"}
-    assert curve == {0.5, 0.7, 0.85, 0.95}
+    assert {run.config["shift"] for run in runs} == {0.7}
+
+
+def test_other_shifts_are_measured_where_they_are_asked_for():
+    runs = table3.plan("quick", (0, 1), pairs=("mnist-usps", "mnist-svhn"), shifts=(0.5, 0.7))
+    told = {}
+    for run in runs:
+        told.setdefault((run.config["pair"], run.config["shift"]), []).append(run.config["method"])
+    assert told == {
+        ("mnist-usps", 0.5): [*table3.CURVE_METHODS],
+        ("mnist-usps", 0.7): [*table3.METHODS],
+        ("mnist-svhn", 0.5): [*table3.CURVE_METHODS],
+        ("mnist-svhn", 0.7): [*table3.COMPARED],
+    }
+    with pytest.raises(ValueError, match=r"for dann .* and shifts other than 0.7 source_only, vada, vada_orth"):
+        table3.plan("quick", (0,), ("vada", "dann"), shifts=(0.9,))
+    for wrong in (70, 0, 1.0, -0.3, float("nan")):
+        with pytest.raises(ValueError, match=r"shift is .*: expected the first half's share in the source"):
+            table3.plan("quick", (0,), shifts=(0.7, wrong))
 
 
 def test_a_record_says_where_the_papers_number_is_of_other_images(found, pair, monkeypatch):

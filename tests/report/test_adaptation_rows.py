@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from setminus.report.adaptation_rows import CHOSEN, Row, difference, pairs_of, repeat_command, spread
+from setminus.report.adaptation_rows import CHOSEN, Row, difference, pairs_of, repeat_commands, spread
 from tests.made_adaptation import made_record, made_records
 
 
@@ -72,6 +72,9 @@ def test_the_estimate_is_chosen_for_all_seeds_by_information_and_not_by_accuracy
 
 def test_what_was_measured_in_parts_is_repeated_as_a_whole():
     records = made_records()
-    assert repeat_command(records) == records[0]["command"]
+    assert repeat_commands(records) == [records[0]["command"]]
     part = {**records[0], "command": f"{records[0]['command']} --pairs svhn-mnist"}
-    assert repeat_command([part, *records[1:]]) == "setminus reproduce table3 --scale quick --seeds 3"
+    whole = "setminus reproduce table3 --scale quick --seeds 3"
+    assert repeat_commands([part, *records[1:]]) == [whole]
+    curve = [made_record("vada", 0.5, shift=shift) | {"command": "a curve's"} for shift in (0.95, 0.5)]
+    assert repeat_commands([*records, *curve]) == [whole, f"{whole} --pairs svhn-mnist --shifts 0.5,0.95"]

@@ -19,7 +19,7 @@ from setminus.datasets.label_shift import keep_classes, shift_by_halves
 from setminus.datasets.split import Split
 from setminus.nn.precision import prepare
 
-__all__ = ["PAIRS", "PaperPair", "Scoring", "ShiftedPair", "load_pair", "shared_classes", "shifted_pair"]
+__all__ = ["PAIRS", "PaperPair", "Scoring", "ShiftedPair", "check_shift", "load_pair", "shared_classes", "shifted_pair"]
 
 SIZE = 32
 """Height and width of all images."""
@@ -191,8 +191,7 @@ def shifted_pair(
     >>> pair.scoring.target_prior, len(pair.data.target), tuple(pair.data.target.shape[1:])
     (array([0.3, 0.7]), 50, (3, 32, 32))
     """
-    if not 0 < shift < 1:
-        raise ValueError(f"shift is {shift}: expected the first half's share in the source, between 0 and 1.")
+    check_shift(shift)
     if most_rows is not None and most_rows < 1:
         raise ValueError(f"most_rows is {most_rows}: expected at least one row, or None for all.")
     # seeds of their own: parts of one size would otherwise lose the same rows
@@ -224,6 +223,19 @@ def shifted_pair(
     )
     scoring = Scoring(_tensor(score.x), score.y, class_frequencies(adapt.y, len(classes)))
     return ShiftedPair(data, scoring, classes)
+
+
+def check_shift(shift: float) -> None:
+    """Refuse what is no share.
+
+    Examples
+    --------
+    >>> check_shift(70)
+    Traceback (most recent call last):
+    ValueError: shift is 70: expected the first half's share in the source, between 0 and 1.
+    """
+    if not 0 < shift < 1:
+        raise ValueError(f"shift is {shift:g}: expected the first half's share in the source, between 0 and 1.")
 
 
 def _names(name: str) -> list[str]:

@@ -50,9 +50,9 @@ EXPERIMENTS: dict[str, str] = {
 """What can be reproduced, and the module that does it.
 
 A module has `CLAIM`, `DEFAULT_SEEDS`, ``plan(scale, seeds)``, and where it compares methods that can be chosen,
-`METHODS`; its plan then takes ``methods``, too, and likewise `PAIRS` of domains and ``pairs``. Where another section of
-the page than the laboratory's shows its records, it has a `JOB`; where it plans runs of another experiment, whose
-records it shows in its own way, `RECORDS_OF` that.
+`METHODS`; its plan then takes ``methods``, too, and likewise `PAIRS` of domains and ``pairs``, and `SHIFTS` of the
+class mix, its usual ones, and ``shifts``. Where another section of the page than the laboratory's shows its records, it
+has a `JOB`; where it plans runs of another experiment, whose records it shows in its own way, `RECORDS_OF` that.
 """
 TRAINING = ("torch", "lightning_fabric", "safetensors", "torchmetrics", "PIL")
 """What the extra nn brings."""
@@ -86,7 +86,13 @@ def records_of(name: str) -> str:
 
 
 def plan_runs(
-    name: str, *, scale: Scale, seeds: int | None = None, methods: Sequence[str] = (), pairs: Sequence[str] = ()
+    name: str,
+    *,
+    scale: Scale,
+    seeds: int | None = None,
+    methods: Sequence[str] = (),
+    pairs: Sequence[str] = (),
+    shifts: Sequence[float] = (),
 ) -> list[Run]:
     """The runs of an experiment.
 
@@ -99,6 +105,8 @@ def plan_runs(
         How many, from 0 on, or from where an experiment begins; by default what it takes for enough.
     methods, pairs : sequence of str
         Only these, where the experiment compares methods, or has several pairs of domains.
+    shifts : sequence of float
+        These instead of an experiment's own, where it shifts the class mix.
 
     Returns
     -------
@@ -110,7 +118,7 @@ def plan_runs(
         raise ValueError(f"seeds is {count}, but a run needs one: give 1 or more.")
     # one that a module only imports for itself is not its own
     public = getattr(module, "__all__", dir(module))
-    chosen: dict[str, tuple[str, ...]] = {}
+    chosen: dict[str, Any] = {}
     for kind, wanted in (("method", methods), ("pair", pairs)):
         known = tuple(getattr(module, f"{kind}s".upper())) if f"{kind}s".upper() in public else ()
         if wanted and not known:
@@ -120,6 +128,10 @@ def plan_runs(
                 raise ValueError(f"{name} has no {kind} {one!r}: {_advice(one, known)}")
         if known:
             chosen[f"{kind}s"] = tuple(wanted) or known
+    if shifts:
+        if "SHIFTS" not in public:
+            raise ValueError(f"{name} does not shift a class mix: leave out {', '.join(map(str, shifts))}.")
+        chosen["shifts"] = tuple(dict.fromkeys(shifts))
     runs: list[Run] = module.plan(scale, tuple(range(count)), **chosen)
     return runs
 
@@ -132,6 +144,7 @@ def reproduce(
     seeds: int | None = None,
     methods: Sequence[str] = (),
     pairs: Sequence[str] = (),
+    shifts: Sequence[float] = (),
     jobs: int = 1,
     step: Step = nullcontext,
     progress: Progress = lambda done, total: None,
@@ -144,7 +157,7 @@ def reproduce(
     name : str
     records : Path
         The file of ``records_of(name)``.
-    scale, seeds, methods, pairs
+    scale, seeds, methods, pairs, shifts
         See `plan_runs`.
     jobs, step, progress, failed
         See `execute`.
@@ -155,13 +168,14 @@ def reproduce(
         The records, as the file holds them.
     """
     module = _module(name)
-    runs = plan_runs(name, scale=scale, seeds=seeds, methods=methods, pairs=pairs)
+    runs = plan_runs(name, scale=scale, seeds=seeds, methods=methods, pairs=pairs, shifts=shifts)
     source = records_of(name)
     if source != name:
         # its own number of seeds may be another one than that of the experiment that a record's command repeats
         seeds = seeds or module.DEFAULT_SEEDS
     options = [f"--scale {scale}", *([f"--seeds {seeds}"] if seeds else [])]
-    options += [f"--{kind} {','.join(names)}" for kind, names in (("methods", methods), ("pairs", pairs)) if names]
+    choices: dict[str, Sequence[object]] = {"methods": methods, "pairs": pairs, "shifts": shifts}
+    options += [f"--{kind} {','.join(map(str, some))}" for kind, some in choices.items() if some]
     return execute(
         runs,
         records,

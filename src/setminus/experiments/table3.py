@@ -19,7 +19,7 @@ from setminus.applications.domain_adaptation.adaptation_task import (
 from setminus.applications.domain_adaptation.methods import METHODS as TASKS
 from setminus.applications.domain_adaptation.target_prior import LabelShift
 from setminus.applications.domain_adaptation.vada import VadaNetworks
-from setminus.experiments.adaptation_pairs import PAIRS, Scoring, ShiftedPair, load_pair
+from setminus.experiments.adaptation_pairs import PAIRS, Scoring, ShiftedPair, check_shift, load_pair
 from setminus.experiments.adaptation_rows import ORTHOGONAL, OTHER_SOURCE, PAPER, ROWS
 from setminus.experiments.adaptation_sizes import FIRST_SEED, PHOTOGRAPHS, SIZES, Scale, Size
 from setminus.experiments.fairness_record import Step
@@ -32,7 +32,7 @@ from setminus.nn.resume import Outcome
 from setminus.nn.task import TrainingConfig
 from setminus.nn.training import train
 
-__all__ = ["CLAIM", "DEFAULT_SEEDS", "JOB", "METHODS", "PAIRS", "PAPER", "SELECTION", "plan"]
+__all__ = ["CLAIM", "DEFAULT_SEEDS", "JOB", "METHODS", "PAIRS", "PAPER", "SELECTION", "SHIFTS", "plan"]
 
 CLAIM = (
     "Where source and target have other class frequencies, VADA that plays against the orthogonal discriminator is "
@@ -54,17 +54,22 @@ COMPARED = ("source_only", "vada", "vada_iw", *ORTHOGONAL)
 DIGITS_ONLY = {"cycada": ("mnist-mnist_m", "svhn-mnist", "mnist-usps")}
 """Methods for some pairs only: CyCADA's generators are made for digits, as in the paper."""
 SHIFT = 0.7
-CURVE_PAIR, CURVE_SHIFTS = "mnist-usps", (0.5, 0.85, 0.95)
-"""Where other shifts than the paper's are measured, with the methods of `CURVE_METHODS`."""
+SHIFTS = (SHIFT,)
+"""Where no others are asked for: the paper's alone."""
 CURVE_METHODS = ("source_only", "vada", *ORTHOGONAL)
+"""Those at other shifts than the paper's."""
 VIEWED_METHODS = ("source_only", "vada", "vada_orthogonal_shrunk")
 """Whose features are recorded in two dimensions, at the paper's shift and on a pair's first seed."""
 
 
 def plan(
-    scale: Scale, seeds: tuple[int, ...], methods: Sequence[str] = METHODS, pairs: Sequence[str] = tuple(PAIRS)
+    scale: Scale,
+    seeds: tuple[int, ...],
+    methods: Sequence[str] = METHODS,
+    pairs: Sequence[str] = tuple(PAIRS),
+    shifts: Sequence[float] = SHIFTS,
 ) -> list[Run]:
-    """The paper's shift on all pairs, then other shifts on one of them.
+    """Every method on every pair at every shift, as far as the table has them.
 
     Parameters
     ----------
@@ -72,6 +77,8 @@ def plan(
     seeds : tuple of int
         From 0 on; those of the table begin at `FIRST_SEED`.
     methods, pairs : sequence of str
+    shifts : sequence of float
+        See `shifted_pair`.
 
     Returns
     -------
@@ -81,21 +88,19 @@ def plan(
         unknown = sorted({*names} - {*known})
         if unknown:
             raise ValueError(f"table3 has no {kind} {', '.join(map(repr, unknown))}: there are {', '.join(known)}.")
-    wanted: list[tuple[str, str, float, tuple[int, ...]]] = []
-    for pair in pairs:
-        main = pair in MAIN_PAIRS
-        wanted += [(pair, name, SHIFT, seeds if main else seeds[:1]) for name in (METHODS if main else COMPARED)]
-        if pair == CURVE_PAIR:
-            wanted += [(pair, name, shift, seeds) for shift in CURVE_SHIFTS for name in CURVE_METHODS]
+    for shift in shifts:
+        check_shift(shift)
     runs = [
         Run(
             "table3",
             {"pair": pair, "method": name, "scale": scale, "shift": shift, **asdict(SIZES[scale])},
-            tuple(seed + FIRST_SEED for seed in some),
+            tuple(seed + FIRST_SEED for seed in (seeds if pair in MAIN_PAIRS else seeds[:1])),
             partial(measure, pair=pair, method=name, shift=shift, size=SIZES[scale]),
         )
-        for pair, name, shift, some in wanted
-        if name in methods and pair in DIGITS_ONLY.get(name, PAIRS)
+        for pair in pairs
+        for shift in shifts
+        for name in _methods(pair, shift)
+        if name in methods
     ]
     for kind, names, known in (("method", methods, METHODS), ("pair", pairs, PAIRS)):
         # all of them are what somebody gets who names none: only a choice can be in vain
@@ -104,8 +109,8 @@ def plan(
             raise ValueError(
                 f"table3 has nothing to measure for {', '.join(sorted(left_out))} "
                 f"(methods {', '.join(methods)} on {', '.join(pairs)}): cycada is for "
-                f"{', '.join(DIGITS_ONLY['cycada'])}, and pairs other than {', '.join(MAIN_PAIRS)} have "
-                f"{', '.join(COMPARED)} only."
+                f"{', '.join(DIGITS_ONLY['cycada'])}, pairs other than {', '.join(MAIN_PAIRS)} have "
+                f"{', '.join(COMPARED)} only, and shifts other than {SHIFT:g} {', '.join(CURVE_METHODS)}."
             )
     return runs
 
@@ -197,6 +202,14 @@ def select(evaluations: Sequence[dict[str, Any]], met: int = 0) -> int:
     """
     scores = [(one["step"] > met, one[SELECTION]) for one in evaluations]
     return max(range(len(scores)), key=lambda place: (scores[place], place))
+
+
+def _methods(pair: str, shift: float) -> tuple[str, ...]:
+    if shift != SHIFT:
+        return CURVE_METHODS
+    if pair not in MAIN_PAIRS:
+        return COMPARED
+    return tuple(name for name in METHODS if pair in DIGITS_ONLY.get(name, PAIRS))
 
 
 def _networks(n_classes: int, width: int) -> VadaNetworks:

@@ -19,7 +19,7 @@ __all__ = [
     "Row",
     "difference",
     "pairs_of",
-    "repeat_command",
+    "repeat_commands",
     "spread",
 ]
 
@@ -189,13 +189,21 @@ def spread(row: Row, rule: str = RULES[0]) -> str:
     return f"{100 * row.mean(rule):.1f}" + ("" if deviation is None else f" ± {100 * deviation:.1f}")
 
 
-def repeat_command(records: Sequence[Record]) -> str:
-    """The command of all records, or where they were measured in parts, that of the whole."""
+def repeat_commands(records: Sequence[Record]) -> list[str]:
+    """The command of all records; where they were measured in parts, that of the table and those of other shifts."""
     commands = {record["command"] for record in records}
     if len(commands) == 1:
-        return str(*commands)
-    seeds = max(pair.n_seeds for pair in pairs_of(records))
-    return f"setminus reproduce table3 --scale {records[-1]['config']['scale']} --seeds {seeds}"
+        return [*commands]
+    pairs = pairs_of(records)
+    whole = (
+        f"setminus reproduce table3 --scale {records[-1]['config']['scale']} --seeds {max(p.n_seeds for p in pairs)}"
+    )
+    others: dict[str, list[float]] = {}
+    for pair in pairs:
+        if pair.shift != PAPER_SHIFT:
+            others.setdefault(pair.name, []).append(pair.shift)
+    curves = [f"{whole} --pairs {name} --shifts {','.join(map(str, sorted(some)))}" for name, some in others.items()]
+    return [whole, *curves]
 
 
 def _pair(name: str, shift: float, by_method: Mapping[str, Sequence[Record]]) -> Pair:

@@ -25,7 +25,7 @@ from setminus.report.adaptation_rows import (
     Row,
     difference,
     pairs_of,
-    repeat_command,
+    repeat_commands,
     spread,
 )
 from setminus.report.adaptation_standing import gains_by_shift, growth, order_of_rows, points, split, verdicts
@@ -161,7 +161,7 @@ def domain_adaptation_section(records: Sequence[Record]) -> dict[str, Any]:
         "plots": plots,
         "views": [_view(pair, some, plots["features"]) for pair, some in views.items() if some],
         "duration": duration,
-        "command": repeat_command(records),
+        "command": "\n".join(repeat_commands(records)),
         "figures": {plot["id"]: _figure(plot, signs) for some in plots.values() for plot in some},
     }
 
