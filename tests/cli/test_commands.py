@@ -38,6 +38,25 @@ def test_fit_writes_the_model_the_audit_and_the_page(command, files, tmp_path, p
     assert model.predict(people[list(model.feature_names_in_)]).shape == (600,)
 
 
+def test_an_adapter_saved_from_python_tells_its_class_mixes_and_scores_a_file(command, tmp_path):
+    pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.normal(size=(120, 2)), columns=["age", "skill"])
+    adapter = setminus.OrthogonalAdapter(steps=5)
+    adapter.fit(rows, np.where(rows["age"] > 0, "high", "low"), sample_domain=np.repeat([1, -1], 60))
+    setminus.save(adapter, tmp_path / "adapter.skops")
+    told = json.loads(command("info", tmp_path / "adapter.skops", "--json").out)
+    assert told["adapted"]["target"] == pytest.approx(adapter.target_prior_.tolist())
+    shown = command("info", tmp_path / "adapter.skops").out
+    assert "vada_orthogonal" in shown and "NoneType" not in shown
+    assert f"{adapter.source_prior_[0]:.3f}, {adapter.source_prior_[1]:.3f}" in shown
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    done = command("apply", tmp_path / "adapter.skops", tmp_path / "rows.csv", "--out", tmp_path / "scored.csv")
+    assert done.code == 0, done.err
+    scored = pd.read_csv(tmp_path / "scored.csv")
+    assert scored.iloc[:, -1].tolist() == adapter.predict(rows).tolist()
+
+
 def test_quiet_and_json(command, files, tmp_path):
     quiet = command("fit", files / "people.csv", *COMMON, "--out", tmp_path / "m.skops", "--quiet")
     assert (quiet.code, quiet.out, quiet.err) == (0, "", "")

@@ -167,6 +167,7 @@ class Display:
             ("classes", ", ".join(about["classes"])),
             ("ignores", task.get("ignored", ", ".join(about["principals"]))),
             ("full", about["full"]),
+            *_adapted(about["adapted"]),
             ("strength", "" if about["strength"] is None else f"{about['strength']:g}"),
             ("threshold", "" if about["threshold"] is None else f"{about['threshold']:.3f}"),
             ("bounds", _bound(about["about"].get("config"))),
@@ -190,6 +191,13 @@ class Display:
             places = [*source.urls, *([f"package {source.package}"] if source.package else [])]
             table.add_row(source.name, escape(str(path)) if path else "no", escape("; ".join(places)))
         self.results.print(table)
+
+
+def _adapted(about: dict[str, Any]) -> list[tuple[str, str]]:
+    """How a model was adapted, and to which class mix; nothing of other models."""
+    mixes = {"class mix of the source": "source", "of the target, estimated": "target"}
+    shown = [(name, ", ".join(f"{share:.3f}" for share in about[key])) for name, key in mixes.items() if about]
+    return [("adapted by", about["method"]), *shown] if about else []
 
 
 class _Listener(logging.Handler):

@@ -26,19 +26,27 @@ def describe_model(path: Path, trusted: tuple[str, ...] = ()) -> dict[str, Any]:
     """
     model = load(path, trusted=trusted)
     parts = getattr(model, "model_", model)
+    full = getattr(parts, "full_", None)
     threshold = getattr(model, "threshold_", None)
     return {
         "file": path.name,
         "bytes": path.stat().st_size,
         "type": type(model).__name__,
-        "full": _name(getattr(parts, "full_", None)),
+        "full": "" if full is None else _name(full),
         "principals": [_name(part) for part in getattr(parts, "principals_", [])],
         "classes": [str(label) for label in getattr(model, "classes_", [])],
         "strength": getattr(model, "strength_", getattr(model, "strength", None)),
         "threshold": threshold,
+        "adapted": _mixes(model) if hasattr(model, "target_prior_") else {},
         "columns": [str(name) for name in getattr(model, "feature_names_in_", [])],
         "about": getattr(model, "about_", {}),
     }
+
+
+def _mixes(model: Any) -> dict[str, Any]:
+    """How an adapter was fitted, and the class frequencies of both domains."""
+    mixes = {which: [float(share) for share in getattr(model, f"{which}_prior_")] for which in ("source", "target")}
+    return {"method": model.method, **mixes}
 
 
 def _name(part: Any) -> str:
