@@ -10,7 +10,7 @@ from setminus.auditing.leakage import Leakage
 from setminus.auditing.overlap import Cell, Overlap
 from setminus.core.groups import group_name
 
-__all__ = ["Finding", "diagnose", "verdict"]
+__all__ = ["Finding", "Status", "diagnose", "grade", "verdict"]
 
 Status = Literal["ok", "warn", "fail"]
 
@@ -113,7 +113,7 @@ def verdict(findings: tuple[Finding, ...]) -> str:
 
 def _independent(leakage: Leakage, full: Leakage | None, calibrations: list[Finding]) -> Finding:
     significant = leakage.p_value <= SIGNIFICANCE
-    status: Status = _grade(leakage.bits if significant else 0.0, LEAKAGE_BITS)
+    status: Status = grade(leakage.bits if significant else 0.0, LEAKAGE_BITS)
     evidence = (
         f"the score gives {max(leakage.bits, 0):.4f} bits about the group beyond the label "
         f"({100 * max(leakage.share, 0):.1f} % of what there is to know), within-label AUC {leakage.auc:.3f}, "
@@ -149,7 +149,7 @@ def _calibrated(which: str, calibration: Calibration) -> Finding:
     # a principal classifier is p(y | z1) over all rows; where z1 is not the group, it owes nothing to a single group
     suspects += [group for group in calibration.groups if which == "full" and group.p_value <= limit]
     worst = max(suspects, key=lambda error: error.excess, default=overall)
-    status: Status = _grade(worst.excess if suspects else 0.0, CALIBRATION_EXCESS)
+    status: Status = grade(worst.excess if suspects else 0.0, CALIBRATION_EXCESS)
     evidence = _calibration_evidence(worst)
     advice = {
         "full": "Calibrate the full classifier on held-out rows: calibration='isotonic' in "
@@ -203,7 +203,8 @@ def _enough_rows(cells: tuple[Cell, ...]) -> Finding:
     return Finding(name, "fail" if smallest < ROWS_PER_CELL[1] else "warn", evidence, advice)
 
 
-def _grade(size: float, limits: tuple[float, float]) -> Status:
+def grade(size: float, limits: tuple[float, float]) -> Status:
+    """What to call something that should be small: below the first limit ok, from the second on a failure."""
     return "ok" if size < limits[0] else "warn" if size < limits[1] else "fail"
 
 

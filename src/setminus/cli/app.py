@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import setminus
+from setminus.cli.adapt import adapt
 from setminus.cli.data import data_app
 from setminus.cli.demo import demo
 from setminus.cli.errors import check_file
@@ -30,6 +29,7 @@ from setminus.cli.options import (
 )
 from setminus.cli.reproduce import reproduce
 from setminus.cli.transfer import transfer_app
+from setminus.cli.usage import typed_command, usage
 
 __all__ = ["app"]
 
@@ -44,6 +44,7 @@ app = typer.Typer(
 app.add_typer(data_app, name="data")
 app.add_typer(transfer_app, name="transfer")
 app.command()(demo)
+app.command(no_args_is_help=True)(adapt)
 app.command(no_args_is_help=True)(reproduce)
 
 
@@ -117,8 +118,11 @@ def fit(
         encoding=encoding,
         trusted=tuple(trust or ()),
     )
-    model, record = fit_table(config, display.step, _command())
-    record["usage"], record["usage_command"] = _usage(out, record["task"]["groups_needed"])
+    model, record = fit_table(config, display.step, typed_command())
+    needs = (
+        "with the ignored columns" if record["task"]["groups_needed"] else "without the ignored columns, if you like"
+    )
+    record["usage"], record["usage_command"] = usage(out, needs)
     with display.step("write the model, the audit and the page"):
         setminus.save(model, out)
         audit_file = write_json(out.parent / "audit.json", record)
@@ -229,7 +233,7 @@ def audit(
         header=header,
         encoding=encoding,
     )
-    result, record = audit_table(config, display.step, _command())
+    result, record = audit_table(config, display.step, typed_command())
     if out is not None:
         write_json(out, record)
     if page is not None:
@@ -272,13 +276,3 @@ def report(
     if out is not None:
         check_file(out, "--out")
     typer.echo(page_of(runs, out).resolve())
-
-
-def _command() -> str:
-    return shlex.join(["setminus", *sys.argv[1:]])
-
-
-def _usage(out: Path, groups_needed: bool) -> tuple[str, str]:
-    needs = "with the ignored columns" if groups_needed else "without the ignored columns, if you like"
-    python = f'from setminus import load\n\nmodel = load("{out.name}")\nmodel.predict_proba(frame)  # {needs}'
-    return python, f"setminus apply {shlex.quote(out.name)} new.csv --out scored.csv"

@@ -116,6 +116,14 @@ class Display:
         self.results.print()
         self.results.print(table)
 
+    def table(self, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Any table of words."""
+        table = _table(*map(escape, heads))
+        for row in rows:
+            table.add_row(*map(escape, row))
+        self.results.print()
+        self.results.print(table)
+
     def say(self, *lines: str) -> None:
         """Plain lines, as they are."""
         for line in lines:
@@ -170,7 +178,7 @@ class Display:
             *_adapted(about["adapted"]),
             ("strength", "" if about["strength"] is None else f"{about['strength']:g}"),
             ("threshold", "" if about["threshold"] is None else f"{about['threshold']:.3f}"),
-            ("bounds", _bound(about["about"].get("config"))),
+            ("bounds", _bound(about["about"].get("config", {}))),
             ("needs the columns", ", ".join(about["columns"])),
             ("made by", about["about"].get("command", "")),
         ]
@@ -252,8 +260,9 @@ def _outcome(record: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _bound(config: dict[str, Any] | None) -> str:
-    if config is None:
+def _bound(config: dict[str, Any]) -> str:
+    """The gap that was to be small, of a model that was made fair."""
+    if "constraint" not in config:
         return ""
     agg = f" ({config['agg']})" if config["constraint"] == "equalized_odds" else ""
     return f"the {config['constraint'].replace('_', ' ')} gap{agg}, to {config['tolerance']:g}"

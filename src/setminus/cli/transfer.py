@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import shlex
-import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -13,6 +12,7 @@ import typer
 
 from setminus.cli.errors import CommandError, check_folder
 from setminus.cli.options import Quiet
+from setminus.cli.usage import typed_command
 
 if TYPE_CHECKING:
     from setminus.cli.display import Display
@@ -91,7 +91,7 @@ def transfer_fit(
             role, steps=steps, batch_size=batch_size, rate=rate, width=width, every=every, seed=seed
         ),
     )
-    command = shlex.join(["setminus", *(word for word in sys.argv[1:] if word not in ("--resume", "--force"))])
+    command = typed_command("--resume", "--force")
     try:
         record = fit_folders(
             config,

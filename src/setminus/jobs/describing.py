@@ -27,17 +27,18 @@ def describe_model(path: Path, trusted: tuple[str, ...] = ()) -> dict[str, Any]:
     model = load(path, trusted=trusted)
     parts = getattr(model, "model_", model)
     full = getattr(parts, "full_", None)
+    last = model.steps[-1][1] if hasattr(model, "steps") else model
     threshold = getattr(model, "threshold_", None)
     return {
         "file": path.name,
         "bytes": path.stat().st_size,
-        "type": type(model).__name__,
+        "type": _name(model),
         "full": "" if full is None else _name(full),
         "principals": [_name(part) for part in getattr(parts, "principals_", [])],
         "classes": [str(label) for label in getattr(model, "classes_", [])],
         "strength": getattr(model, "strength_", getattr(model, "strength", None)),
         "threshold": threshold,
-        "adapted": _mixes(model) if hasattr(model, "target_prior_") else {},
+        "adapted": _mixes(last) if hasattr(last, "target_prior_") else {},
         "columns": [str(name) for name in getattr(model, "feature_names_in_", [])],
         "about": getattr(model, "about_", {}),
     }

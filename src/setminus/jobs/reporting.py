@@ -11,7 +11,7 @@ from setminus.report.page import EXPERIMENTS, write_page
 
 __all__ = ["page_of"]
 
-NAMES = ("records.jsonl", "audit.json")
+NAMES = ("records.jsonl", "audit.json", "adaptation.json")
 
 
 def page_of(runs: Path, out: Path | None = None) -> Path:

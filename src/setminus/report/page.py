@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from setminus.files import written_whole
+from setminus.report.adapted_table import adapted_table_section
 from setminus.report.audit import audit_section
 from setminus.report.domain_adaptation import domain_adaptation_section
 from setminus.report.fairness import fairness_section
@@ -20,6 +21,7 @@ from setminus.report.translation import translation_section
 __all__ = ["EXPERIMENTS", "build_page", "write_page"]
 
 SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "adaptation": adapted_table_section,
     "audit": audit_section,
     "fairness": fairness_section,
     "translation": translation_section,

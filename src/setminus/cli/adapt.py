@@ -1,0 +1,104 @@
+"""``setminus adapt``: a model for a table without labels, whose class mix may have changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from setminus.cli.errors import check_file
+from setminus.cli.options import Encoding, Header, Json, Label, Quiet, Seed
+from setminus.cli.usage import typed_command, usage
+
+__all__ = ["adapt"]
+
+
+def adapt(
+    source: Annotated[Path, typer.Argument(help="CSV (also .gz), Parquet or Arrow file with labels to learn from.")],
+    target: Annotated[
+        Path,
+        typer.Argument(
+            help="The file to adapt to, with the same columns. Labels in it are scored with, never learned."
+        ),
+    ],
+    label: Label,
+    out: Annotated[Path, typer.Option(help="Where to write the model; adaptation.json and report.html go beside it.")],
+    method: Annotated[
+        Literal["vada_orthogonal", "vada", "vada_iw", "dann"],
+        typer.Option(help="vada_orthogonal: align each class with itself; vada, dann: all rows; vada_iw: reweighted."),
+    ] = "vada_orthogonal",
+    label_shift: Annotated[
+        Literal["em", "bbse", "pseudo"],
+        typer.Option(help="How the new class mix is estimated: by likelihood, by decisions, or as in the paper."),
+    ] = "em",
+    shrinkage: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of equal frequencies in the estimate; 0.5 trusts it by half.")
+    ] = 0.0,
+    predict_prior: Annotated[
+        Literal["equal", "target"],
+        typer.Option(help="Which mix probabilities are for; target: the estimated one, where a class is rare."),
+    ] = "equal",
+    steps: Annotated[int, typer.Option(min=1, help="Of training; if in doubt, more.")] = 1000,
+    seed: Seed = 0,
+    header: Header = None,
+    encoding: Encoding = "utf-8",
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Train on a labelled table for another one, whose rows look different and whose classes come in another mix.
+
+    It says how the mix changed, and whether to trust it. Some labels in the target tell more: leave the others empty.
+
+    Example: setminus adapt hospital_a.csv hospital_b.csv --label outcome --out adapted.skops
+    """
+    check_file(out, "--out")
+    import setminus
+    from setminus.cli.display import Display
+    from setminus.experiments.records import write_json
+    from setminus.jobs.adapting import AdaptConfig, adapt_tables
+    from setminus.report.page import write_page
+
+    display = Display(quiet or json)
+    config = AdaptConfig(
+        source=str(source),
+        target=str(target),
+        label=label,
+        method=method,
+        label_shift=label_shift,
+        shrinkage=shrinkage,
+        predict_prior=predict_prior,
+        steps=steps,
+        seed=seed,
+        header=header,
+        encoding=encoding,
+    )
+    model, record = adapt_tables(config, display.step, typed_command())
+    record["usage"], record["usage_command"] = usage(out)
+    with display.step("write the model, the record and the page"):
+        setminus.save(model, out)
+        file = write_json(out.parent / "adaptation.json", record)
+        page = write_page(out.parent / "report.html", [record])
+    if json:
+        typer.echo(file.read_text(encoding="utf-8"))
+        return
+    display.columns(record["task"])
+    _show(record, display)
+    display.say(f"model   {out}", f"record  {file}", f"page    {page.resolve()}")
+
+
+def _show(record: dict[str, Any], display: Any) -> None:
+    """The class mixes, accuracy where there are labels, and what speaks against it."""
+    from setminus.report.adapted_table import mix_rows
+
+    metrics = record["metrics"]
+    shares = [(name, *(f"{100 * share:.1f} %" for share in some)) for name, some in mix_rows(record)]
+    display.table((record["task"]["label"], *metrics["mixes"]), shares)
+    for name, found in metrics["accuracy"].items():
+        ends = f"{100 * found['low']:.1f} to {100 * found['high']:.1f}"
+        display.say(f"{name}: right on {100 * found['value']:.1f} % ({ends}) of the labelled target rows")
+    display.say("", metrics["verdict"])
+    for finding in metrics["findings"]:
+        if finding["status"] != "ok":
+            display.say(f"{finding['status']}: {finding['name']}? {finding['evidence']}. {finding['advice']}")
+    display.say("")

@@ -1,0 +1,150 @@
+"""``setminus adapt``: from a labelled table and another one to a model, a record and a page."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import setminus
+
+pytest.importorskip("torch")
+
+
+def patients(n, ill, moved, seed):
+    """A marker and a pressure that tell who is ill; in the other hospital both are measured otherwise."""
+    rng = np.random.default_rng(seed)
+    y = rng.random(n) < ill
+    return pd.DataFrame(
+        {
+            "patient": [f"{seed}-{k}" for k in range(n)],
+            "marker": rng.normal(3.0 * y + moved, 0.7).round(3),
+            "pressure": rng.normal(120 + 10 * y - 8 * moved, 8).round(),
+            "ward": np.where(rng.random(n) < 0.5, "east", "west"),
+            "outcome": np.where(y, "ill", "well"),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hospitals")
+    patients(600, 0.2, 0.0, 0).to_csv(folder / "a.csv", index=False)
+    b = patients(400, 0.7, 0.5, 1)
+    b.drop(columns="outcome").to_csv(folder / "b.csv", index=False)
+    b.assign(outcome=b["outcome"].where(b.index < 60)).to_csv(folder / "b_labelled.csv", index=False)
+    return folder
+
+
+def adapt(command, files, out, target="b.csv", *options):
+    return command(
+        "adapt", files / "a.csv", files / target, "--label", "outcome", "--out", out, "--steps", 80, *options
+    )
+
+
+def test_it_writes_the_model_the_record_and_the_page(command, files, tmp_path):
+    done = adapt(command, files, tmp_path / "m.skops", "b_labelled.csv")
+    assert done.code == 0, done.err
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["adaptation.json", "m.skops", "report.html"]
+    assert "left out: its 600 values name rows" in done.out
+    assert "of the labelled target rows" in done.out
+    record = json.loads((tmp_path / "adaptation.json").read_text())
+    metrics = record["metrics"]
+    assert record["task"]["rows"] == {"source": 600, "target": 400, "labelled": 60}
+    ill = {name: mix[record["task"]["classes"].index("ill")] for name, mix in metrics["mixes"].items()}
+    assert ill["source"] < 0.3 < 0.5 < ill["target, estimated"]
+    assert all(sum(mix) == pytest.approx(1) for mix in metrics["mixes"].values())
+    assert 0 <= metrics["accuracy"]["adapted"]["low"] <= metrics["accuracy"]["adapted"]["value"] <= 1
+    assert len(metrics["findings"]) == 7
+    page = (tmp_path / "report.html").read_text()
+    assert metrics["verdict"] in page and "On target rows with a label" in page
+    # and again from the record alone
+    (tmp_path / "report.html").unlink()
+    assert command("report", tmp_path).code == 0
+    assert (tmp_path / "report.html").read_text() == page
+
+
+def test_the_model_scores_files_and_tells_of_itself(command, files, tmp_path):
+    adapt(command, files, tmp_path / "m.skops", "b.csv", "--quiet")
+    done = command("apply", tmp_path / "m.skops", files / "b.csv", "--out", tmp_path / "scored.csv")
+    assert done.code == 0, done.err
+    scored = pd.read_csv(tmp_path / "scored.csv")
+    model = setminus.load(tmp_path / "m.skops")
+    frame = pd.read_csv(files / "b.csv")
+    assert scored["prediction"].tolist() == model.predict(frame).tolist()
+    assert scored["proba_ill"].to_numpy() == pytest.approx(model.predict_proba(frame)[:, 0])
+    told = command("info", tmp_path / "m.skops").out
+    assert "vada_orthogonal" in told and "marker, pressure, ward" in told
+
+
+def test_labels_of_the_target_change_nothing_but_the_score(command, files, tmp_path):
+    """Bit for bit: as they are, shuffled, and not there at all."""
+    frame = pd.read_csv(files / "b_labelled.csv")
+    frame["outcome"] = frame["outcome"].sample(frac=1, random_state=0).to_numpy()
+    (tmp_path / "files").mkdir()
+    frame.to_csv(tmp_path / "files" / "shuffled.csv", index=False)
+    layers, scores = [], []
+    for target in (files / "b_labelled.csv", tmp_path / "files" / "shuffled.csv", files / "b.csv"):
+        out = tmp_path / target.stem / "m.skops"
+        adapt(command, files, out, target, "--quiet")
+        layers.append([part for layer in setminus.load(out)[-1].layers_ for part in layer])
+        scores.append(json.loads((out.parent / "adaptation.json").read_text())["metrics"]["accuracy"])
+    for others in layers[1:]:
+        assert all(np.array_equal(one, other) for one, other in zip(layers[0], others, strict=True))
+    assert scores[0] != scores[1] and scores[2] == {}
+
+
+def test_json_and_quiet(command, files, tmp_path):
+    done = adapt(command, files, tmp_path / "m.skops", "b.csv", "--method", "dann", "--json")
+    assert done.err == ""
+    record = json.loads(done.out)
+    assert record == json.loads((tmp_path / "adaptation.json").read_text())
+    assert record["config"]["method"] == "dann" and record["metrics"]["accuracy"] == {}
+    page = (tmp_path / "report.html").read_text()
+    assert "all rows together, whatever their class" in page and "On target rows with a label" not in page
+    done = adapt(command, files, tmp_path / "m.skops", "b.csv", "--quiet")
+    assert (done.code, done.out, done.err) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "said"),
+    [
+        (lambda a, b: (a, b.drop(columns="marker")), [], ("'marker'",)),
+        (lambda a, b: (a, b.head(3)), [], ("b.csv has 3 rows", "At least 10")),
+        (lambda a, b: (a.assign(outcome="ill"), b), [], ("one value only",)),
+        (lambda a, b: (a.assign(outcome=["rare"] * 4 + ["ill", "well"] * 298), b), [], ("4 rows", "'rare'")),
+        (lambda a, b: (a[["patient", "outcome"]], b), [], ("no column is left to learn from",)),
+        (lambda a, b: (a.drop(columns="outcome"), b), [], ("'outcome'",)),
+        (lambda a, b: (a, b.assign(marker="much")), [], ("marker",)),
+        (lambda a, b: (a, b), ["--predict-prior", "target", "--method", "vada"], ("predict_prior",)),
+    ],
+)
+def test_what_cannot_be_used_is_refused_in_two_lines_and_nothing_is_written(
+    command, files, tmp_path, change, options, said
+):
+    a, b = change(pd.read_csv(files / "a.csv"), pd.read_csv(files / "b.csv"))
+    a.to_csv(tmp_path / "a.csv", index=False)
+    b.to_csv(tmp_path / "b.csv", index=False)
+    out = tmp_path / "out" / "m.skops"
+    done = adapt(command, tmp_path, out, "b.csv", *options)
+    assert (done.code, done.out) == (2, "")
+    lines = [line for line in done.err.strip().splitlines() if not line.lstrip()[:1].isdigit()]
+    assert len(lines) == 2 and lines[0].startswith("Error: ")
+    assert all(word in done.err for word in said)
+    assert not list(out.parent.glob("*"))
+
+
+def test_labels_that_the_source_lacks_are_noted_and_not_scored(command, files, tmp_path):
+    frame = pd.read_csv(files / "b_labelled.csv")
+    frame.loc[:9, "outcome"] = "unheard of"
+    frame.to_csv(tmp_path / "b.csv", index=False)
+    done = adapt(command, files, tmp_path / "m.skops", tmp_path / "b.csv")
+    assert done.code == 0, done.err
+    assert "Note: 10 rows of b.csv are labelled 'unheard of', which the source lacks" in " ".join(done.out.split())
+    assert json.loads((tmp_path / "adaptation.json").read_text())["task"]["rows"]["labelled"] == 50
+
+
+def test_help_teaches(command):
+    text = " ".join(command("adapt", "--help").out.split())
+    for word in ("Example: setminus adapt", "--label-shift", "never learned", "em|bbse|pseudo"):
+        assert word in text

@@ -1,0 +1,88 @@
+"""The section on an adapted model says what its record says, and nothing of it reaches the page unescaped."""
+
+import subprocess
+import sys
+
+import pytest
+
+from setminus.report import page
+from setminus.report.adapted_table import adapted_table_section, mix_rows
+
+SCRIPT = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def record():
+    mixes = {"source": [0.7, 0.2, 0.1], "target, estimated": [0.1, 0.3, 0.6], "target, decided": [0.2, 0.3, 0.5]}
+    return {
+        "name": "adapt",
+        "job": "adaptation",
+        "config": {"method": "vada_orthogonal", "steps": 1000, "predict_prior": "equal"},
+        "seed": 0,
+        "versions": {"python": "3"},
+        "command": f"setminus adapt {SCRIPT}",
+        "task": {
+            "data": f"a.csv to {SCRIPT}",
+            "label": f"outcome{SCRIPT}",
+            "classes": ["well", SCRIPT, "ill"],
+            "rows": {"source": 1000, "target": 500, "labelled": 50},
+            "features": ["age"],
+            "columns": [],
+            "notes": [SCRIPT],
+        },
+        "metrics": {
+            "mixes": mixes,
+            "accuracy": {"adapted": {"value": 0.75, "low": 0.6, "high": 0.85}},
+            "verdict": f"Usable with care{SCRIPT}.",
+            "findings": [{"name": "steady", "status": "warn", "evidence": SCRIPT, "advice": SCRIPT}],
+        },
+        "usage": f'model = load("{SCRIPT}")',
+        "usage_command": f"setminus apply {SCRIPT}",
+        "steps": {"adapt": 1.0},
+        "seconds": 1.0,
+    }
+
+
+def test_every_share_is_in_the_table(record):
+    assert mix_rows(record)[2] == ("ill", [0.1, 0.6, 0.5])
+    html = page.build_page([record])
+    for name, mix in record["metrics"]["mixes"].items():
+        for share in mix:
+            assert f'data-metric="{name}" data-value="{share}">{100 * share:.1f} %' in html
+
+
+def test_the_lead_names_the_class_that_changed_most(record):
+    assert adapted_table_section(record)["lead"].startswith(
+        "Of the labelled table 70.0 % are 'well', of the other one 10.0 %, by estimate. Usable with care"
+    )
+
+
+def test_hostile_text_stays_text(record):
+    html = page.build_page([record])
+    assert SCRIPT not in html and "&lt;script&gt;alert(1)" in html
+
+
+def test_without_labels_there_is_no_part_about_them(record):
+    assert "labelled" in adapted_table_section(record)["headings"]
+    record["metrics"]["accuracy"] = {}
+    assert "labelled" not in adapted_table_section(record)["headings"]
+    assert "On target rows with a label" not in page.build_page([record])
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"method": "vada_orthogonal"}, "for a target with as many rows of each class"),
+        ({"method": "vada_orthogonal", "predict_prior": "target"}, "for the estimated mix of the target"),
+        ({"method": "vada_iw"}, "after it weighted its rows"),
+        ({"method": "vada"}, "all rows together, whatever their class"),
+    ],
+)
+def test_it_says_how_the_model_was_adapted_and_what_its_probabilities_are_for(record, config, words):
+    record["config"] |= config
+    assert words in page.build_page([record])
+
+
+def test_it_needs_no_torch():
+    code = "import sys, setminus.report.adapted_table; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
