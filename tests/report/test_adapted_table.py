@@ -16,7 +16,7 @@ def record():
     mixes = {"source": [0.7, 0.2, 0.1], "target, estimated": [0.1, 0.3, 0.6], "target, decided": [0.2, 0.3, 0.5]}
     return {
         "name": "adapt",
-        "job": "adaptation",
+        "job": "adapted_table",
         "config": {"method": "vada_orthogonal", "steps": 1000, "predict_prior": "equal"},
         "seed": 0,
         "versions": {"python": "3"},

@@ -78,9 +78,6 @@ def test_what_differs_from_the_paper_is_said(records, section):
     assert "but at least 0.1 for the domain loss and at least 0.1 for entropy and smoothness on the target: " in weights
     assert any("seeds of which none had been scored when its size was set" in choice for choice in choices)
     assert drawn == "drawn_digits-svhn: the paper's source is SYN-DIGITS."
-    longer = {**records[0], "config": {**records[0]["config"], "pair": "syn_signs-gtsrb", "steps": 2_000}}
-    notes = domain_adaptation_section([longer, *records])["notes"]
-    assert "1,000 steps (2,000 on syn_signs-gtsrb) on at" in notes[0]
     rougher = [{**one, "config": {**one["config"], "source_vat": 0.0}} for one in records]
     assert "Smoothness on the source has weight 0" in domain_adaptation_section(rougher)["notes"][1]
     assert "Smoothness on the source" not in weights

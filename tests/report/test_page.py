@@ -173,7 +173,7 @@ def test_two_records_are_two_sections(record, hostile_record):
 
 def test_what_has_no_section_is_refused(record):
     with pytest.raises(
-        ValueError, match=r"no section shows the job cooking: the page knows adaptation, audit, .*laboratory"
+        ValueError, match=r"no section shows the job cooking: the page knows adapted_table, audit, .*laboratory"
     ):
         build_page([{**record, "job": "cooking"}])
     with pytest.raises(ValueError, match="no records came"):

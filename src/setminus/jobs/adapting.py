@@ -122,7 +122,7 @@ def _adapt(config: AdaptConfig, timed: Stopwatch, command: str) -> tuple[Pipelin
         other = _fitted(clone(adapter).set_params(random_state=config.seed + 1), domains)
     record: Record = {
         "name": "adapt",
-        "job": "adaptation",
+        "job": "adapted_table",
         "config": asdict(config),
         "seed": config.seed,
         "versions": versions("pyarrow", "torch"),

@@ -27,7 +27,7 @@ def adapted_table_section(record: dict[str, Any]) -> dict[str, Any]:
     Parameters
     ----------
     record : dict
-        Of a run whose job is "adaptation".
+        Of a run whose job is "adapted_table".
 
     Returns
     -------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import mode
 from typing import Any
 
 from setminus.report.adaptation_charts import (
@@ -221,7 +220,7 @@ def _seeds(pair: Pair) -> str:
 def _notes(records: Sequence[Record], pairs: Sequence[Pair]) -> list[str]:
     """On how the runs differ from the paper's."""
     config = records[-1]["config"]
-    told = [_size(records)] if config.get("steps") and config.get("most_rows") else []
+    told = [_size(config)] if config.get("steps") and config.get("most_rows") else []
     least = {"the domain loss": config.get("domain"), "entropy and smoothness on the target": config.get("target")}
     raised = [f"at least {weight:g} for {loss}" for loss, weight in least.items() if weight]
     weights = "The weights of the losses are the paper's, the same for all methods"
@@ -230,14 +229,9 @@ def _notes(records: Sequence[Record], pairs: Sequence[Pair]) -> list[str]:
     return [*told, *ABOUT_CHOICES, *(f"{pair.name}: {pair.other_source}." for pair in pairs if pair.other_source)]
 
 
-def _size(records: Sequence[Record]) -> str:
-    config = records[-1]["config"]
-    steps = {one["config"]["pair"]: one["config"]["steps"] for one in records}
-    usual = mode(steps.values())
-    others = ", ".join(f"{count:,} on {pair}" for pair, count in steps.items() if count != usual)
+def _size(config: dict[str, Any]) -> str:
     return (
-        f"The network has {config['width']} channels, and is trained for {usual:,} steps"
-        f"{f' ({others})' if others else ''} on at most "
+        f"The network has {config['width']} channels, and is trained for {config['steps']:,} steps on at most "
         f"{config['most_rows']:,} images of each domain before the shift, with {config['batch']} of each in a step at "
         f"a rate of {config['rate']:g}. {PAPER_SIZE}"
     )

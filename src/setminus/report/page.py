@@ -21,7 +21,7 @@ from setminus.report.translation import translation_section
 __all__ = ["EXPERIMENTS", "build_page", "write_page"]
 
 SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "adaptation": adapted_table_section,
+    "adapted_table": adapted_table_section,
     "audit": audit_section,
     "fairness": fairness_section,
     "translation": translation_section,
