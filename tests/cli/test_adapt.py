@@ -55,7 +55,7 @@ def test_it_writes_the_model_the_record_and_the_page(command, files, tmp_path):
     assert ill["source"] < 0.3 < 0.5 < ill["target, estimated"]
     assert all(sum(mix) == pytest.approx(1) for mix in metrics["mixes"].values())
     assert 0 <= metrics["accuracy"]["adapted"]["low"] <= metrics["accuracy"]["adapted"]["value"] <= 1
-    assert len(metrics["findings"]) == 7
+    assert len(metrics["findings"]) == 11
     page = (tmp_path / "report.html").read_text()
     assert metrics["verdict"] in page and "On target rows with a label" in page
     # and again from the record alone
@@ -116,6 +116,7 @@ def test_json_and_quiet(command, files, tmp_path):
         (lambda a, b: (a[["patient", "outcome"]], b), [], ("no column is left to learn from",)),
         (lambda a, b: (a.drop(columns="outcome"), b), [], ("'outcome'",)),
         (lambda a, b: (a, b.assign(marker="much")), [], ("marker",)),
+        (lambda a, b: (a, b.assign(outcome="Ill ")), [], ("no label 'Ill '", "Did you mean 'ill'")),
         (lambda a, b: (a, b), ["--predict-prior", "target", "--method", "vada"], ("predict_prior",)),
     ],
 )
@@ -134,14 +135,54 @@ def test_what_cannot_be_used_is_refused_in_two_lines_and_nothing_is_written(
     assert not list(out.parent.glob("*"))
 
 
-def test_labels_that_the_source_lacks_are_noted_and_not_scored(command, files, tmp_path):
+def test_labels_that_the_source_lacks_are_noted_and_count_as_wrong(command, files, tmp_path):
     frame = pd.read_csv(files / "b_labelled.csv")
     frame.loc[:9, "outcome"] = "unheard of"
     frame.to_csv(tmp_path / "b.csv", index=False)
     done = adapt(command, files, tmp_path / "m.skops", tmp_path / "b.csv")
     assert done.code == 0, done.err
     assert "Note: 10 rows of b.csv are labelled 'unheard of', which the source lacks" in " ".join(done.out.split())
-    assert json.loads((tmp_path / "adaptation.json").read_text())["task"]["rows"]["labelled"] == 50
+    record = json.loads((tmp_path / "adaptation.json").read_text())
+    assert record["task"]["rows"]["labelled"] == 60
+    assert record["metrics"]["accuracy"]["adapted"]["value"] <= 50 / 60
+    assert statuses(record)["the source has the classes of the target"] == "fail"
+
+
+def statuses(record):
+    return {one["name"]: one["status"] for one in record["metrics"]["findings"]}
+
+
+def test_a_column_that_means_nothing_in_the_target_is_told(command, files, tmp_path):
+    """An empty column is the median to a model, which then agrees with itself."""
+    pd.read_csv(files / "b.csv").assign(marker=np.nan).to_csv(tmp_path / "b.csv", index=False)
+    for target, status in ((files / "b.csv", "ok"), (tmp_path / "b.csv", "fail")):
+        record = json.loads(adapt(command, files, tmp_path / "m.skops", target, "--json").out)
+        assert statuses(record)["the columns hold the same in both tables"] == status
+    assert record["metrics"]["verdict"].startswith("Do not rely on it yet: not true that the columns hold the same")
+
+
+def test_a_shrunk_estimate_is_judged_and_shown_as_it_was_before(command, files, tmp_path):
+    plain, shrunk = (
+        json.loads(adapt(command, files, tmp_path / "m.skops", "b.csv", "--json", *more).out)["metrics"]["mixes"]
+        for more in ([], ["--shrinkage", 0.5])
+    )
+    assert shrunk["target, estimated"] == pytest.approx(plain["target, estimated"])
+    assert shrunk["target, assumed"] == pytest.approx([(0.5 + share) / 2 for share in plain["target, estimated"]])
+    assert "target, assumed" not in plain
+
+
+def test_one_value_may_count_against_all_others(command, files, tmp_path):
+    done = adapt(command, files, tmp_path / "m.skops", "b_labelled.csv", "--positive", "ill", "--json")
+    assert json.loads(done.out)["task"]["classes"] == ["ill", "not ill"]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "b.csv"])
+def test_a_file_that_is_read_is_not_overwritten(command, files, tmp_path, name):
+    for file in ("a.csv", "b.csv"):
+        (tmp_path / file).write_bytes((files / file).read_bytes())
+    done = adapt(command, tmp_path, tmp_path / name, "b.csv")
+    assert done.code == 2 and "is read, and would be lost" in done.err
+    assert (tmp_path / name).read_bytes() == (files / name).read_bytes()
 
 
 def test_help_teaches(command):

@@ -33,6 +33,27 @@ def step(folder, *arguments, code=0):
 
 
 @pytest.mark.data
+def test_labelled_rows_give_away_an_estimate_that_nothing_else_does(tmp_path):
+    """The example of docs/adapt-when-the-class-mix-changes.md."""
+    pytest.importorskip("torch")
+    try:
+        table = pd.DataFrame(adult_table("train"))
+    except DataUnavailableError as error:
+        pytest.skip(str(error))
+    for name in ("Private", "Self-emp-inc"):
+        rows = table[table["workclass"] == name].drop(columns=["workclass", "fnlwgt"])
+        rows.to_csv(tmp_path / f"{name}.csv", index=False)
+    arguments = ("Private.csv", "Self-emp-inc.csv", "--label", "income", "--out", "adapted.skops", "--json")
+    metrics = json.loads(step(tmp_path, "adapt", *arguments))["metrics"]
+    estimated, true = (metrics["mixes"][f"target, {name}"][1] for name in ("estimated", "labelled rows"))
+    assert estimated > 0.8 > 0.6 > true
+    told = {one["name"]: one["status"] for one in metrics["findings"]}
+    assert told.pop("the estimate fits the labelled rows") == "fail"
+    assert told.pop("it helps on labelled target rows") == "warn"
+    assert {*told.values()} == {"ok"}
+
+
+@pytest.mark.data
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_fit_info_apply_audit(adult, tmp_path, kind):
     people, new = adult.iloc[:9000], adult.iloc[9000:]

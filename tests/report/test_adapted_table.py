@@ -44,7 +44,7 @@ def record():
 
 
 def test_every_share_is_in_the_table(record):
-    assert mix_rows(record)[2] == ("ill", [0.1, 0.6, 0.5])
+    assert mix_rows(record)[2] == ("ill", {"source": 0.1, "target, estimated": 0.6, "target, decided": 0.5})
     html = page.build_page([record])
     for name, mix in record["metrics"]["mixes"].items():
         for share in mix:

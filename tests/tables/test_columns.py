@@ -72,7 +72,7 @@ def test_much_missing_is_kept_with_a_warning():
     assert much.warning == "50% of its values are missing"
     assert much.use == "one of 2 levels, missing is one more"
     assert some.warning is None
-    assert one([1.5, 2.5, None] * 20).use == "used as it is; missing stays missing"
+    assert one([1.5, 2.5, None] * 20).use == "as a number; missing is told apart"
 
 
 def test_hostile_names(tmp_path):

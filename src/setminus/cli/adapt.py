@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
+from setminus.applications.domain_adaptation.adapter_parameters import Estimate, Method, PredictPrior
 from setminus.cli.errors import check_file
-from setminus.cli.options import Encoding, Header, Json, Label, Quiet, Seed
+from setminus.cli.options import Encoding, Header, Json, Label, Positive, Quiet, Seed
 from setminus.cli.usage import typed_command, usage
 
 __all__ = ["adapt"]
@@ -24,19 +25,23 @@ def adapt(
     ],
     label: Label,
     out: Annotated[Path, typer.Option(help="Where to write the model; adaptation.json and report.html go beside it.")],
+    positive: Positive = None,
     method: Annotated[
-        Literal["vada_orthogonal", "vada", "vada_iw", "dann"],
-        typer.Option(help="vada_orthogonal: align each class with itself; vada, dann: all rows; vada_iw: reweighted."),
+        Method,
+        typer.Option(
+            help="vada_orthogonal: align each class with itself; vada, dann: all rows; vada_iw: all rows, weighted; "
+            "source_only: no adaptation."
+        ),
     ] = "vada_orthogonal",
     label_shift: Annotated[
-        Literal["em", "bbse", "pseudo"],
+        Estimate,
         typer.Option(help="How the new class mix is estimated: by likelihood, by decisions, or as in the paper."),
     ] = "em",
     shrinkage: Annotated[
         float, typer.Option(min=0, max=1, help="Share of equal frequencies in the estimate; 0.5 trusts it by half.")
     ] = 0.0,
     predict_prior: Annotated[
-        Literal["equal", "target"],
+        PredictPrior,
         typer.Option(help="Which mix probabilities are for; target: the estimated one, where a class is rare."),
     ] = "equal",
     steps: Annotated[int, typer.Option(min=1, help="Of training; if in doubt, more.")] = 1000,
@@ -52,7 +57,7 @@ def adapt(
 
     Example: setminus adapt hospital_a.csv hospital_b.csv --label outcome --out adapted.skops
     """
-    check_file(out, "--out")
+    check_file(out, "--out", source, target)
     import setminus
     from setminus.cli.display import Display
     from setminus.experiments.records import write_json
@@ -64,6 +69,7 @@ def adapt(
         source=str(source),
         target=str(target),
         label=label,
+        positive=positive,
         method=method,
         label_shift=label_shift,
         shrinkage=shrinkage,
@@ -89,16 +95,18 @@ def adapt(
 
 def _show(record: dict[str, Any], display: Any) -> None:
     """The class mixes, accuracy where there are labels, and what speaks against it."""
-    from setminus.report.adapted_table import mix_rows
+    from setminus.report.adapted_table import DRAWN, mix_rows
 
     metrics = record["metrics"]
-    shares = [(name, *(f"{100 * share:.1f} %" for share in some)) for name, some in mix_rows(record)]
-    display.table((record["task"]["label"], *metrics["mixes"]), shares)
+    # the page has the others, too
+    heads = [name for name in DRAWN if name in metrics["mixes"]]
+    shares = [(name, *(f"{100 * some[head]:.1f} %" for head in heads)) for name, some in mix_rows(record)]
+    display.table((record["task"]["label"], *heads), shares)
     for name, found in metrics["accuracy"].items():
         ends = f"{100 * found['low']:.1f} to {100 * found['high']:.1f}"
         display.say(f"{name}: right on {100 * found['value']:.1f} % ({ends}) of the labelled target rows")
     display.say("", metrics["verdict"])
     for finding in metrics["findings"]:
         if finding["status"] != "ok":
-            display.say(f"{finding['status']}: {finding['name']}? {finding['evidence']}. {finding['advice']}")
+            display.say(f"{finding['status']}  {finding['name']}? {finding['evidence']}. {finding['advice']}")
     display.say("")

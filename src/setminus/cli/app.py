@@ -94,7 +94,7 @@ def fit(
 
     Example: setminus fit adult.csv --label income --ignore sex --out model.skops
     """
-    check_file(out, "--out")
+    check_file(out, "--out", table, *([] if test is None else [test]))
     from setminus.cli.display import Display
     from setminus.experiments.records import write_json
     from setminus.jobs.fitting import FitConfig, fit_table
@@ -159,7 +159,7 @@ def apply(
     Example: setminus apply model.skops big.parquet --out scored.parquet
     Example: setminus apply scores.parquet --full p0,p1 --principal q0,q1 --prior 0.7,0.3 --out scored.parquet
     """
-    check_file(out, "--out")
+    check_file(out, "--out", *arguments)
     from setminus.cli.display import Display
     from setminus.jobs.applying import apply_file
 
@@ -211,7 +211,7 @@ def audit(
     """
     for path, option in ((out, "--out"), (page, "--page")):
         if path is not None:
-            check_file(path, option)
+            check_file(path, option, table)
     from setminus.cli.display import Display
     from setminus.experiments.records import to_json, write_json
     from setminus.jobs.auditing import AuditConfig, audit_table

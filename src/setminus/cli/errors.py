@@ -52,8 +52,10 @@ def explanation(error: Exception) -> tuple[str, str] | None:
     return f"Error: {wrong}", remedy
 
 
-def check_file(path: Path, option: str) -> None:
-    """Raise before any long work where a file cannot be written."""
+def check_file(path: Path, option: str, *inputs: Path) -> None:
+    """Raise before any long work where a file cannot be written, or is one of those that are read."""
+    if any(path.resolve() == other.resolve() for other in inputs):
+        raise CommandError(f"{path} is read, and would be lost.", f"Name another file: {option} FILE")
     if path.is_dir():
         raise CommandError(f"{path} is a folder.", f"Name a file: {option} {path / 'NAME'}")
     check_folder(path.parent, option)

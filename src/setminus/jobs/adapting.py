@@ -6,39 +6,47 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
+from threadpoolctl import threadpool_limits
 
 from setminus.applications.domain_adaptation.adapter import OrthogonalAdapter
-from setminus.applications.domain_adaptation.adapter_parameters import Estimate, PredictPrior
-from setminus.applications.domain_adaptation.calibration import calibrator
-from setminus.applications.domain_adaptation.findings import Judged, adaptation_findings, adaptation_verdict
-from setminus.applications.domain_adaptation.label_shift import (
-    black_box_prior,
-    class_frequencies,
-    confusion,
-    maximum_likelihood_prior,
+from setminus.applications.domain_adaptation.adapter_parameters import (
+    WITH_PRIOR,
+    Estimate,
+    Method,
+    PredictPrior,
+    check_parameters,
 )
+from setminus.applications.domain_adaptation.findings import Seen, adaptation_findings, adaptation_verdict
+from setminus.applications.domain_adaptation.judged import Judged
+from setminus.applications.domain_adaptation.label_shift import Estimator, class_frequencies, prior_from_logits
 from setminus.applications.domain_adaptation.sample_domains import held_out_rows
 from setminus.auditing.intervals import rate_interval
 from setminus.experiments.fairness_record import Step, Stopwatch
 from setminus.experiments.records import Record, versions
 from setminus.jobs.domain_tables import Domains, read_domains
+from setminus.jobs.rows import Roles
 from setminus.tables.errors import TableError
 from setminus.tables.reading import open_table
 
-__all__ = ["AdaptConfig", "Adapting", "adapt_tables"]
+__all__ = ["AdaptConfig", "adapt_tables"]
 
-Adapting = Literal["vada_orthogonal", "vada", "vada_iw", "dann"]
-Codes = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 HELD_OUT = 0.2
 """The share of source rows that the model without adaptation does not learn from, so that it can be judged by them."""
+MOST_SEEDS = 2**32
+ESTIMATORS: dict[str, Estimator] = {"EM": "em", "BBSE": "bbse"}
+MOST_TOLD = 5_000
+"""Rows of each domain, at most, that a classifier learns to tell apart."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +59,8 @@ class AdaptConfig:
         The file with labels, and the one without. Labels that stand in the second are scored with, never learned from.
     label : str
         The column to predict.
+    positive : str, optional
+        The value of the label that counts against all others.
     method, label_shift, shrinkage, predict_prior, steps
         See `OrthogonalAdapter`.
     seed : int
@@ -61,7 +71,8 @@ class AdaptConfig:
     source: str
     target: str
     label: str
-    method: Adapting = "vada_orthogonal"
+    positive: str | None = None
+    method: Method = "vada_orthogonal"
     label_shift: Estimate = "em"
     shrinkage: float = 0.0
     predict_prior: PredictPrior = "equal"
@@ -95,15 +106,15 @@ def adapt_tables(config: AdaptConfig, step: Step = nullcontext, command: str = "
         Where the tables cannot be used as asked.
     """
     try:
-        return _adapt(config, Stopwatch(step), command)
+        # one thread, as in `fit_table`
+        with threadpool_limits(1):
+            return _adapt(config, Stopwatch(step), command)
     except ValueError as error:
         raise TableError.of(error) from error
 
 
 def _adapt(config: AdaptConfig, timed: Stopwatch, command: str) -> tuple[Pipeline, Record]:
-    with timed(f"read {Path(config.source).name} and {Path(config.target).name}"):
-        opened = partial(open_table, header=config.header, encoding=config.encoding)
-        domains = read_domains(opened(config.source), opened(config.target), config.label)
+    roles = Roles(config.label, (), config.positive)
     adapter = OrthogonalAdapter(
         config.method,
         label_shift=config.label_shift,
@@ -112,6 +123,10 @@ def _adapt(config: AdaptConfig, timed: Stopwatch, command: str) -> tuple[Pipelin
         steps=config.steps,
         random_state=config.seed,
     )
+    check_parameters(adapter.get_params())
+    with timed(f"read {Path(config.source).name} and {Path(config.target).name}"):
+        opened = partial(open_table, header=config.header, encoding=config.encoding)
+        domains = read_domains(opened(config.source), opened(config.target), roles)
     with timed("fit without adaptation"):
         plain = clone(adapter).set_params(method="source_only", predict_prior="equal")
         held = held_out_rows(domains.codes, HELD_OUT, check_random_state(config.seed))
@@ -119,7 +134,7 @@ def _adapt(config: AdaptConfig, timed: Stopwatch, command: str) -> tuple[Pipelin
     with timed(f"adapt by {config.method}"):
         _fitted(adapter, domains)
     with timed("adapt once more, with another seed"):
-        other = _fitted(clone(adapter).set_params(random_state=config.seed + 1), domains)
+        other = _fitted(clone(adapter).set_params(random_state=(config.seed + 1) % MOST_SEEDS), domains)
     record: Record = {
         "name": "adapt",
         "job": "adapted_table",
@@ -153,58 +168,100 @@ def _metrics(
     other: OrthogonalAdapter,
 ) -> Record:
     """How often each class comes in each domain, what labelled target rows say, and whether to trust it."""
-    n_classes, codes = len(domains.classes), domains.codes[held]
-    seen, before = _decided(plain, domains.source[held]), _decided(plain, domains.target)
-    after, again = _decided(adapter, domains.target), _decided(other, domains.target)
-    estimates = {
-        "EM": _by_likelihood(plain, domains, held),
-        "BBSE": black_box_prior(confusion(seen, codes, n_classes), class_frequencies(before, n_classes)),
-    }
-    # of a method without an estimate of its own there are only its decisions, which agree with themselves
-    estimated = adapter.target_prior_ if adapter.method in ("vada_orthogonal", "vada_iw") else estimates["EM"]
-    mixes = {
-        "source": class_frequencies(domains.codes, n_classes),
-        "target, estimated": estimated,
-        "target, decided": class_frequencies(after, n_classes),
-        "target, decided without adaptation": class_frequencies(before, n_classes),
-    }
+    n_classes = len(domains.classes)
+    frequencies = partial(class_frequencies, n_classes=n_classes)
+    estimates = _estimates(domains, plain, held, adapter, other)
+    used = next(iter(estimates.values()))
+    delivered = adapter.predict_proba(domains.target)
+    # as the adapted model, with or without the new mix in its answers
+    for_target = adapter.method == "vada_iw" or adapter.predict_prior == "target"
+    before = _given(plain.predict_proba(domains.target), adapter.target_prior_ if for_target else None).argmax(axis=1)
+    after, again = delivered.argmax(axis=1), other.predict_proba(domains.target).argmax(axis=1)
+    seen = Seen(
+        method=adapter.method,
+        shrinkage=adapter.shrinkage,
+        classes=tuple(domains.classes.tolist()),
+        strange=domains.strange,
+        recall=_recall(plain, domains.source[held], domains.codes[held]),
+        n_held=int(held.sum()),
+        auc=_told_apart(domains, used),
+        source_mix=frequencies(domains.codes),
+        estimates=estimates,
+        answers=_given(delivered, None if for_target else used).mean(axis=0),
+        decided=frequencies(after),
+        alike=float(np.mean(after == again)),
+    )
+    mixes = {"source": seen.source_mix, "target, estimated": used}
+    if adapter.shrinkage and adapter.method in WITH_PRIOR:
+        mixes["target, assumed"] = adapter.target_prior_
+    mixes |= {"target, decided": seen.decided, "target, decided without adaptation": frequencies(before)}
+    mixes |= {f"estimated by {name}": mix for name, mix in list(estimates.items())[1:]}
     judged = None
     if len(domains.labelled):
         judged = Judged.of(domains.truth, before[domains.labelled], after[domains.labelled], n_classes)
-        mixes["target, labelled rows"] = np.array(judged.mix)
-    findings = adaptation_findings(
-        recall=float(np.mean([np.mean(seen[codes == k] == k) for k in range(n_classes)])),
-        n_classes=n_classes,
-        source_mix=mixes["source"],
-        estimates=estimates,
-        target_mix=estimated,
-        decided=mixes["target, decided"],
-        alike=float(np.mean(after == again)),
-        judged=judged,
-    )
+        mixes["target, labelled rows"] = judged.mix
+    findings = adaptation_findings(seen, judged)
     return {
-        "mixes": {name: mix.tolist() for name, mix in mixes.items()},
+        "mixes": {name: np.asarray(mix).tolist() for name, mix in mixes.items()},
         "accuracy": _accuracies(judged) if judged else {},
         "verdict": adaptation_verdict(findings),
         "findings": [asdict(finding) for finding in findings],
     }
 
 
-def _decided(model: OrthogonalAdapter, rows: NDArray[np.float64]) -> Codes:
-    codes: Codes = model.predict_proba(rows).argmax(axis=1)
-    return codes
-
-
-def _by_likelihood(plain: OrthogonalAdapter, domains: Domains, held: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _estimates(
+    domains: Domains,
+    plain: OrthogonalAdapter,
+    held: NDArray[np.bool_],
+    adapter: OrthogonalAdapter,
+    other: OrthogonalAdapter,
+) -> dict[str, Floats]:
+    """The target's class frequencies, first as the adapted model has them, before they were shrunk."""
     least = np.finfo(np.float64).tiny
-    logits, target = (
-        np.log(np.maximum(plain.predict_proba(rows), least)) for rows in (domains.source[held], domains.target)
-    )
-    codes = domains.codes[held]
-    calibrated = calibrator(logits, codes).proba(target)
-    return maximum_likelihood_prior(calibrated, class_frequencies(codes, len(domains.classes)))
+    logits = [np.log(np.maximum(plain.predict_proba(rows), least)) for rows in (domains.source[held], domains.target)]
+    by_plain = {
+        f"{name} without adaptation": prior_from_logits(logits[0], domains.codes[held], logits[1], estimator)
+        for name, estimator in ESTIMATORS.items()
+    }
+    # a method without an estimate of its own has its decisions only; of one that is shrunk to nothing nothing is left
+    if adapter.method not in WITH_PRIOR or adapter.shrinkage == 1:
+        return by_plain
+    equal = adapter.shrinkage / len(domains.classes)
+    own, again = ((model.target_prior_ - equal) / (1 - adapter.shrinkage) for model in (adapter, other))
+    return {"the model's own": own, **by_plain, "that of another seed": again}
+
+
+def _given(proba: Floats, mix: Floats | None) -> Floats:
+    """Probabilities for equally frequent classes as those for a mix."""
+    joint = proba if mix is None else proba * np.maximum(mix, np.finfo(np.float64).tiny)
+    scaled: Floats = joint / joint.sum(axis=1, keepdims=True)
+    return scaled
+
+
+def _recall(model: OrthogonalAdapter, rows: Floats, codes: NDArray[np.int64]) -> float:
+    return float(balanced_accuracy_score(codes, model.predict_proba(rows).argmax(axis=1)))
+
+
+def _told_apart(domains: Domains, mix: Floats) -> float:
+    """The AUC of a classifier of domains on half of the rows, with the source's weighted to a class mix."""
+    rng = np.random.default_rng(0)
+    shares = class_frequencies(domains.codes, len(domains.classes))
+    weights = [(mix / shares)[domains.codes], np.ones(len(domains.target))]
+    some = [rng.permutation(len(weight))[:MOST_TOLD] for weight in weights]
+    X = np.concatenate([domains.source[some[0]], domains.target[some[1]]])
+    y = np.repeat([0, 1], [len(rows) for rows in some])
+    w = np.concatenate([weight[rows] / weight[rows].mean() for weight, rows in zip(weights, some, strict=True)])
+    learn = np.concatenate([np.arange(len(rows)) % 2 == 0 for rows in some])
+    model = HistGradientBoostingClassifier(max_iter=50, max_leaf_nodes=8, random_state=0)
+    model.fit(X[learn], y[learn], sample_weight=w[learn])
+    auc = roc_auc_score(y[~learn], model.predict_proba(X[~learn])[:, 1], sample_weight=w[~learn])
+    return float(auc)
 
 
 def _accuracies(judged: Judged) -> dict[str, Any]:
-    counts = {"without adaptation": judged.before, "adapted": judged.after}
+    counts = {
+        "without adaptation": judged.before,
+        "adapted": judged.after,
+        "always the most frequent class": judged.most_frequent,
+    }
     return {name: asdict(rate_interval(right / judged.n, judged.n)) for name, right in counts.items()}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from sklearn.pipeline import Pipeline
+
 from setminus.estimators.persistence import load
 
 __all__ = ["describe_model"]
@@ -27,7 +29,7 @@ def describe_model(path: Path, trusted: tuple[str, ...] = ()) -> dict[str, Any]:
     model = load(path, trusted=trusted)
     parts = getattr(model, "model_", model)
     full = getattr(parts, "full_", None)
-    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    last = model[-1] if isinstance(model, Pipeline) else model
     threshold = getattr(model, "threshold_", None)
     return {
         "file": path.name,
@@ -51,5 +53,5 @@ def _mixes(model: Any) -> dict[str, Any]:
 
 
 def _name(part: Any) -> str:
-    steps = getattr(part, "steps", None)
-    return " > ".join(type(step).__name__ for _, step in steps) if steps else type(part).__name__
+    steps = [step for _, step in part.steps] if isinstance(part, Pipeline) else [part]
+    return " > ".join(type(step).__name__ for step in steps)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,6 +14,7 @@ from setminus.tables.columns import describe
 from setminus.tables.encoding import TableEncoder
 from setminus.tables.errors import TableError, check_names
 from setminus.tables.reading import Table
+from setminus.tables.strangers import strange_shares
 from setminus.tables.values import to_text
 
 __all__ = ["Domains", "read_domains"]
@@ -38,7 +38,9 @@ class Domains:
     codes : ndarray of int of shape (n,)
         Places of the source's labels among `classes`.
     labelled, truth : ndarray of int
-        The target's rows with a label that the source has, and its place among `classes`.
+        The target's rows with a label, and its place among `classes`; -1 for one that the source lacks.
+    strange : dict of str to float
+        See `strange_shares`.
     about : dict
         What was read, for a record.
     """
@@ -50,17 +52,18 @@ class Domains:
     codes: NDArray[np.int64]
     labelled: NDArray[np.int64]
     truth: NDArray[np.int64]
+    strange: dict[str, float]
     about: dict[str, Any]
 
 
-def read_domains(source: Table, target: Table, label: str) -> Domains:
+def read_domains(source: Table, target: Table, roles: Roles) -> Domains:
     """Read the source's labels, and the columns that both tables have to offer a model.
 
     Parameters
     ----------
     source, target : Table
         The second may have the label, too, in some rows or in all.
-    label : str
+    roles : Roles
 
     Returns
     -------
@@ -71,8 +74,8 @@ def read_domains(source: Table, target: Table, label: str) -> Domains:
     TableError
         Where a column is missing, the label has one value or too many, or there are too few rows.
     """
-    rows = read_rows(source, Roles(label, ()))
-    classes, codes = np.unique(rows.y, return_inverse=True)
+    rows = read_rows(source, roles)
+    classes, codes = np.unique([roles.class_names.get(str(label), str(label)) for label in rows.y], return_inverse=True)
     counts = np.bincount(codes)
     if counts.min() < LEAST_ROWS:
         raise TableError(
@@ -81,47 +84,51 @@ def read_domains(source: Table, target: Table, label: str) -> Domains:
         )
     columns = describe(rows.X)
     kinds = {column.name: column.kind for column in columns if column.kept}
+    if not kinds:
+        raise TableError("no column is left to learn from", "Every one is constant, or names rows.")
     check_names(kinds, target.names, target.path.name)
     frame = target.read()
     if len(frame) < LEAST_ROWS:
         raise TableError(f"{target.path.name} has {len(frame)} rows", f"At least {LEAST_ROWS} are needed to adapt to.")
-    words = to_text(frame.column(label)).to_pylist() if label in frame.column_names else []
-    places = {str(word): code for code, word in enumerate(classes)}
-    labelled = [row for row, word in enumerate(words) if word in places]
-    encoder = TableEncoder("onehot", kinds=kinds).fit(_features(rows.X, kinds))
+    labelled, truth, notes = _labels(frame, roles, classes, target.path.name)
+    encoder = TableEncoder("onehot", kinds=kinds).fit(rows.X.select(list(kinds)))
     return Domains(
         encoder,
         encoder.transform(rows.X),
         encoder.transform(frame),
         classes,
         codes.astype(np.int64),
-        np.array(labelled, dtype=np.int64),
-        np.array([places[words[row]] for row in labelled], dtype=np.int64),
+        labelled,
+        truth,
+        strange_shares(rows.X, frame, encoder.columns_),
         about={
             "data": f"{source.path.name} to {target.path.name}",
-            "label": label,
+            "label": roles.question,
             "classes": classes.tolist(),
             "rows": {"source": len(rows), "target": len(frame), "labelled": len(labelled)},
             "features": list(kinds),
             "columns": [asdict(column) for column in columns],
-            "notes": [*rows.notes, *target.notes, *_strangers(words, places, target.path.name)],
+            "notes": [*rows.notes, *target.notes, *notes],
         },
     )
 
 
-def _features(table: pa.Table, kinds: dict[str, Any]) -> pa.Table:
-    if not kinds:
-        raise TableError("no column is left to learn from", "Every one is constant, or names rows.")
-    return table.select(list(kinds))
-
-
-def _strangers(words: Sequence[str | None], known: dict[str, int], name: str) -> list[str]:
-    """A note on labels that no model of the source can give."""
-    rows = [word for word in words if word is not None and word not in known]
-    if not rows:
-        return []
-    shown = sorted({*rows})
-    told = ", ".join(map(repr, shown[:3])) + (" and others" if len(shown) > 3 else "")
-    return [
-        f"{len(rows):,} rows of {name} are labelled {told}, which the source lacks: their classes cannot be predicted"
-    ]
+def _labels(
+    frame: pa.Table, roles: Roles, classes: NDArray[np.str_], name: str
+) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str]]:
+    """The rows with a label, their codes, and a note on labels that no model of the source can give."""
+    words = to_text(frame.column(roles.label)).to_pylist() if roles.label in frame.column_names else []
+    labelled = np.array([row for row, word in enumerate(words) if word is not None], dtype=np.int64)
+    named = [words[row] for row in labelled]
+    if roles.positive is not None:
+        named = [word if word == roles.positive else f"not {roles.positive}" for word in named]
+    places = {str(word): code for code, word in enumerate(classes)}
+    truth = np.array([places.get(word, -1) for word in named], dtype=np.int64)
+    strangers = sorted({word for word in named if word not in places})
+    if not strangers:
+        return labelled, truth, []
+    if (truth < 0).all():
+        check_names(strangers, list(places), "the source", what="label")
+    told = ", ".join(map(repr, strangers[:3])) + (" and others" if len(strangers) > 3 else "")
+    note = f"{(truth < 0).sum():,} rows of {name} are labelled {told}, which the source lacks: they count as wrong"
+    return labelled, truth, [note]

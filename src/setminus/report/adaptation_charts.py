@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setminus.report.adaptation_estimates import from_equal, variation
+from setminus.applications.domain_adaptation.label_shift import mix_distance
+from setminus.report.adaptation_estimates import from_equal
 from setminus.report.adaptation_rows import CHOSEN, ESTIMATES, Pair, Row, difference
 from setminus.report.adaptation_standing import gains_by_shift
 from setminus.report.charts.chart import Bars, Chart, Line, Mark, Points, Rule
@@ -104,7 +105,7 @@ def frequency_charts(pair: Pair) -> list[Chart]:
     if vada:
         lines.append(_distance(vada, "predicted", ANSWERS))
     truth = first["prior"]["target"]
-    lines.append(Rule(round(variation(first["prior"]["source"], truth), 4), "the source's own frequencies"))
+    lines.append(Rule(round(mix_distance(first["prior"]["source"], truth), 4), "the source's own frequencies"))
     lines.append(Rule(round(from_equal(truth), 4), "equal frequencies"))
     caption = (
         "Half the sum of absolute differences: 0 is exact. VADA estimates nothing; how often it answers each class "
@@ -185,7 +186,7 @@ def _distance(row: Row, what: str, name: str) -> Line:
     steps = next(iter(row.metrics.values()))["curves"]["step"]
     # a run that was planned with other steps has no place on this line
     found = [one["prior"] for one in row.metrics.values() if one["curves"]["step"] == steps]
-    distances = np.array([[variation(some, one["target"]) for some in one[what]] for one in found])
+    distances = np.array([[mix_distance(some, one["target"]) for some in one[what]] for one in found])
     mean = distances.mean(axis=0)
     if len(found) == 1:
         return Line(steps, _listed(mean), name, markers=False)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from setminus.applications.domain_adaptation.label_shift import mix_distance
 from setminus.report.adaptation_rows import ESTIMATES, Pair
 from setminus.report.adaptation_standing import split
 
-__all__ = ["ABOUT_DISTANCES", "Distances", "distance_table", "distances_of", "from_equal", "variation"]
+__all__ = ["ABOUT_DISTANCES", "Distances", "distance_table", "distances_of", "from_equal"]
 
 ABOUT_DISTANCES = (
     "How many of 100 target images would need another class for an estimate to be true, at the evaluation that counts, "
@@ -40,19 +41,8 @@ class Distances:
     estimates: dict[str, float]
 
 
-def variation(one: Sequence[float], other: Sequence[float]) -> float:
-    """The total variation ``sum_k |one[k] - other[k]| / 2`` of two vectors of frequencies.
-
-    Examples
-    --------
-    >>> variation([0.75, 0.25], [0.25, 0.75])
-    0.5
-    """
-    return sum(abs(a - b) for a, b in zip(one, other, strict=True)) / 2
-
-
 def distances_of(pairs: Sequence[Pair]) -> list[Distances]:
-    """The `variation` of every estimate from the truth, pair by pair.
+    """The `mix_distance` of every estimate from the truth, pair by pair.
 
     Parameters
     ----------
@@ -72,7 +62,7 @@ def distances_of(pairs: Sequence[Pair]) -> list[Distances]:
         found.append(
             Distances(
                 f"{pair.name}, {split(pair.shift)}",
-                fmean(variation(prior["source"], prior["target"]) for prior in seen),
+                fmean(mix_distance(prior["source"], prior["target"]) for prior in seen),
                 fmean(from_equal(prior["target"]) for prior in seen),
                 {name: fmean(map(_of_the_estimate, row.metrics.values())) for name, row in rows.items()},
             )
@@ -90,10 +80,10 @@ def distance_table(pairs: Sequence[Pair]) -> tuple[list[str], list[tuple[str, li
 
 
 def from_equal(truth: Sequence[float]) -> float:
-    """The `variation` of equal frequencies from the truth."""
-    return variation([1 / len(truth)] * len(truth), truth)
+    """The `mix_distance` of equal frequencies from the truth."""
+    return mix_distance([1 / len(truth)] * len(truth), truth)
 
 
 def _of_the_estimate(metrics: dict[str, Any]) -> float:
     place, prior = metrics["curves"]["step"].index(metrics["step"]), metrics["prior"]
-    return variation(prior["estimated"][place], prior["target"])
+    return mix_distance(prior["estimated"][place], prior["target"])

@@ -9,7 +9,7 @@ from setminus.report.charts.numbers import chart_in_words
 from setminus.report.charts.plotly_charts import plotly_figure
 from setminus.report.charts.signs import places
 
-__all__ = ["adapted_table_section", "mix_rows"]
+__all__ = ["DRAWN", "adapted_table_section", "mix_rows"]
 
 HEADINGS = {
     "mix": ("Class mix", "How often each class comes"),
@@ -18,7 +18,8 @@ HEADINGS = {
     "use": ("Use", "How to use it"),
     "table": ("Table", "What was read, and what was done with it"),
 }
-DRAWN = ("source", "target, estimated", "target, decided", "target, labelled rows")
+DRAWN = ("source", "target, estimated", "target, assumed", "target, decided", "target, labelled rows")
+"""Of the class mixes those that are drawn; the table has all."""
 
 
 def adapted_table_section(record: dict[str, Any]) -> dict[str, Any]:
@@ -57,14 +58,15 @@ def adapted_table_section(record: dict[str, Any]) -> dict[str, Any]:
         "accuracy": metrics["accuracy"],
         "audit": {"verdict": metrics["verdict"], "findings": metrics["findings"]},
         "config": config,
+        "for_target": config["method"] == "vada_iw" or config["predict_prior"] == "target",
         "usage": record.get("usage", ""),
         "usage_command": record.get("usage_command", ""),
         "figures": {"mix": plotly_figure(chart, places([chart])[0])},
     }
 
 
-def mix_rows(record: dict[str, Any]) -> list[tuple[str, list[float]]]:
-    """Each class, and its share in each mix that was measured.
+def mix_rows(record: dict[str, Any]) -> list[tuple[str, dict[str, float]]]:
+    """Each class, and its share in each mix that was measured, by the mix's name.
 
     Parameters
     ----------
@@ -72,10 +74,13 @@ def mix_rows(record: dict[str, Any]) -> list[tuple[str, list[float]]]:
 
     Returns
     -------
-    list of (str, list of float)
+    list of (str, dict of str to float)
     """
-    shares = zip(*record["metrics"]["mixes"].values(), strict=True)
-    return [(name, list(some)) for name, some in zip(record["task"]["classes"], shares, strict=True)]
+    mixes = record["metrics"]["mixes"]
+    return [
+        (name, {mix: shares[place] for mix, shares in mixes.items()})
+        for place, name in enumerate(record["task"]["classes"])
+    ]
 
 
 def _lead(classes: list[str], mixes: dict[str, list[float]]) -> str:

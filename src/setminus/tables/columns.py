@@ -78,7 +78,7 @@ def describe(table: pa.Table) -> list[ColumnSummary]:
     >>> people = pa.table({"age": [39, None, 28], "sex": ["m", "f", "f"], "from": ["earth"] * 3})
     >>> for column in describe(people):
     ...     print(column.name, "|", column.kind, "|", column.use)
-    age | number | used as it is; missing stays missing
+    age | number | as a number; missing is told apart
     sex | category | one of 2 levels
     from | constant | left out: it has one value only
     """
@@ -133,7 +133,7 @@ def _nested(kind: pa.DataType) -> bool:
 def _use(kind: ColumnKind, distinct: int, missing: int) -> str:
     match kind:
         case "number":
-            use = "used as it is"
+            use = "as a number"
         case "date":
             use = "as a number of days"
         case "yes/no":
@@ -148,4 +148,4 @@ def _use(kind: ColumnKind, distinct: int, missing: int) -> str:
             return "left out"
     if not missing:
         return use
-    return use + (", missing is one more" if kind == "category" else "; missing stays missing")
+    return use + (", missing is one more" if kind == "category" else "; missing is told apart")

@@ -139,7 +139,12 @@ def to_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
         values = column.drop_null().to_numpy()
         if (np.isfinite(values) & (values % 1 == 0) & (abs(values) < 2**53)).all():
             column = column.cast(pa.int64())
-    return column.cast(pa.string())
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowNotImplementedError as error:
+        raise TableError(
+            f"a column of {column.type} came where words were expected", "Name a column of words or numbers."
+        ) from error
 
 
 def _present(column: pa.ChunkedArray) -> pa.ChunkedArray:

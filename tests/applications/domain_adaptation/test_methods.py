@@ -11,9 +11,10 @@ torch = pytest.importorskip("torch")
 from torch.nn.functional import logsigmoid  # noqa: E402
 
 from setminus.applications.domain_adaptation.adaptation_task import AdaptationConfig, DomainData  # noqa: E402
+from setminus.applications.domain_adaptation.adapter_parameters import WITH_PRIOR  # noqa: E402
 from setminus.applications.domain_adaptation.adda import Adda  # noqa: E402
 from setminus.applications.domain_adaptation.dirt_t import DirtT  # noqa: E402
-from setminus.applications.domain_adaptation.methods import METHODS, WITH_PRIOR  # noqa: E402
+from setminus.applications.domain_adaptation.methods import METHODS  # noqa: E402
 from setminus.applications.domain_adaptation.small_networks import small_networks  # noqa: E402
 from setminus.applications.domain_adaptation.target_prior import LabelShift  # noqa: E402
 from setminus.applications.domain_adaptation.vada import (  # noqa: E402

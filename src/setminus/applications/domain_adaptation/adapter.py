@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from setminus.applications.domain_adaptation.adapter_parameters import (
+    WITH_PRIOR,
     Discriminator,
     Estimate,
     Method,
@@ -244,7 +245,6 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ImportError('fitting an OrthogonalAdapter needs torch: pip install "setminus[nn]"') from error
 
         from setminus.applications.domain_adaptation.adaptation_task import AdaptationConfig, DomainData
-        from setminus.applications.domain_adaptation.methods import WITH_PRIOR
         from setminus.applications.domain_adaptation.small_networks import adapted
         from setminus.applications.domain_adaptation.target_prior import LabelShift
         from setminus.applications.domain_adaptation.vada import VadaConfig

@@ -7,12 +7,15 @@ from math import inf
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
-__all__ = ["Discriminator", "Estimate", "Method", "PredictPrior", "check_parameters"]
+__all__ = ["WITH_PRIOR", "Discriminator", "Estimate", "Method", "PredictPrior", "check_parameters"]
 
 Method = Literal["vada_orthogonal", "vada", "vada_iw", "dann", "source_only"]
 Estimate = Literal["em", "bbse", "pseudo"]
 PredictPrior = Literal["equal", "target"]
 Discriminator = Literal["orthogonal", "full"]
+
+WITH_PRIOR = frozenset({"vada_iw", "vada_orthogonal"})
+"""Methods that estimate the target's class frequencies: they take ``label_shift=``, and want held-out source rows."""
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "method": get_args(Method),

@@ -7,218 +7,258 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import binomtest
 
-from setminus.applications.domain_adaptation.label_shift import class_frequencies
+from setminus.applications.domain_adaptation.adapter_parameters import WITH_PRIOR, Method
+from setminus.applications.domain_adaptation.judged import Judged
+from setminus.applications.domain_adaptation.label_shift import mix_distance
 from setminus.auditing.diagnosis import Finding, Status, grade
 
-__all__ = ["Judged", "adaptation_findings", "adaptation_verdict", "mix_distance"]
+__all__ = ["Seen", "adaptation_findings", "adaptation_verdict"]
 
+STRANGE = (0.05, 0.5)
+"""Shares of target rows with values that the source gives no idea of; here and below: where to warn, where to fail."""
 MISSED = (0.5, 0.9)
-"""Of the way from always right to guessing, on source rows held out; here and below: where to warn, where to fail."""
+"""Of the way from always right to guessing, on source rows held out."""
+ALIKE_AUC = 0.6
+"""Below it rows of one class can hardly be told apart by their domain; 0.5 is not at all."""
 MOVED = 0.05
 """A class mix closer than this has not changed to speak of."""
 APART = (0.15, 0.3)
 """Distances of two class mixes that should be one."""
 UNSTEADY = (0.05, 0.15)
 """Shares of target rows that another seed decides otherwise."""
+UNKNOWN = (1e-9, 0.1)
+"""Shares of labelled target rows of classes that the source lacks."""
 SIGNIFICANCE = 0.05
 HELPS = "it helps on labelled target rows"
 
 
 @dataclass(frozen=True)
-class Judged:
-    """Answers on labelled target rows.
+class Seen:
+    """What can be measured of an adaptation without labels of the target.
 
     Attributes
     ----------
-    n : int
-        Rows whose class the source has.
-    before, after : int
-        How many are right without and with adaptation.
-    gained, lost : int
-        How many only the second gets right, and only the first.
-    mix : tuple of float
-        Their class frequencies.
+    method : str
+        See `OrthogonalAdapter`.
+    shrinkage : float
+    classes : sequence of str
+    strange : mapping of str to float
+        See `strange_shares`.
+    recall, n_held : float, int
+        Mean over classes of the share that a classifier of the source gets right, on how many source rows held out.
+    auc : float
+        How well rows are told apart by their domain, with source rows weighted to the estimated mix.
+    source_mix : array of shape (C,)
+    estimates : mapping of str to array of shape (C,)
+        Of the target's class frequencies, by name; the first is the one that was used, not shrunk.
+    answers : array of shape (C,)
+        The mean over target rows of the adapted model's probabilities, given that estimate.
+    decided : array of shape (C,)
+        The shares of its decisions.
+    alike : float
+        The share of target rows that an adapted model of another seed decides alike.
     """
 
-    n: int
-    before: int
-    after: int
-    gained: int
-    lost: int
-    mix: tuple[float, ...]
+    method: Method
+    shrinkage: float
+    classes: tuple[str, ...]
+    strange: Mapping[str, float]
+    recall: float
+    n_held: int
+    auc: float
+    source_mix: ArrayLike
+    estimates: Mapping[str, ArrayLike]
+    answers: ArrayLike
+    decided: ArrayLike
+    alike: float
 
-    @classmethod
-    def of(cls, labels: ArrayLike, before: ArrayLike, after: ArrayLike, n_classes: int) -> Judged:
-        """Count two models' answers; classes are numbers from 0.
-
-        Examples
-        --------
-        >>> Judged.of([0, 1, 1, 1], before=[0, 0, 0, 0], after=[1, 1, 0, 1], n_classes=2)
-        Judged(n=4, before=1, after=2, gained=2, lost=1, mix=(0.25, 0.75))
-        """
-        truth = np.asarray(labels)
-        first, second = np.asarray(before) == truth, np.asarray(after) == truth
-        return cls(
-            n=len(truth),
-            before=int(first.sum()),
-            after=int(second.sum()),
-            gained=int((second & ~first).sum()),
-            lost=int((first & ~second).sum()),
-            mix=tuple(class_frequencies(truth, n_classes).tolist()),
-        )
+    @property
+    def used(self) -> ArrayLike:
+        """The estimate that was used."""
+        return next(iter(self.estimates.values()))
 
 
-def mix_distance(one: ArrayLike, other: ArrayLike) -> float:
-    """Half the sum of absolute differences: the share of rows that would have to change their class.
-
-    Examples
-    --------
-    >>> round(mix_distance([0.8, 0.2], [0.5, 0.5]), 3)
-    0.3
-    """
-    return float(np.abs(np.asarray(one, dtype=np.float64) - np.asarray(other, dtype=np.float64)).sum() / 2)
-
-
-def adaptation_findings(
-    *,
-    recall: float,
-    n_classes: int,
-    source_mix: ArrayLike,
-    estimates: Mapping[str, ArrayLike],
-    target_mix: ArrayLike,
-    decided: ArrayLike,
-    alike: float,
-    judged: Judged | None = None,
-) -> tuple[Finding, ...]:
+def adaptation_findings(seen: Seen, judged: Judged | None = None) -> tuple[Finding, ...]:
     """The conditions of adaptation under label shift, each with its status.
 
     Parameters
     ----------
-    recall : float
-        Mean over classes of the share that a classifier of the source gets right, on source rows held out.
-    n_classes : int
-    source_mix : array of shape (C,)
-        Class frequencies of the source.
-    estimates : mapping of str to array of shape (C,)
-        Two estimates of the target's from that classifier, by name.
-    target_mix, decided : array of shape (C,)
-        The estimate that adaptation used, and the shares of the adapted model's decisions.
-    alike : float
-        The share of target rows that an adapted model of another seed decides alike.
+    seen : Seen
     judged : Judged, optional
         Where some target rows have labels.
 
     Returns
     -------
     tuple of Finding
-
-    Examples
-    --------
-    >>> found = adaptation_findings(
-    ...     recall=0.9, n_classes=2, source_mix=[0.8, 0.2], estimates={"EM": [0.3, 0.7], "BBSE": [0.35, 0.65]},
-    ...     target_mix=[0.3, 0.7], decided=[0.32, 0.68], alike=0.97,
-    ... )
-    >>> {finding.status for finding in found}
-    {'ok'}
     """
     found = [
-        _told_apart(recall, n_classes),
-        _changed(mix_distance(source_mix, target_mix)),
-        _estimates_agree(estimates),
-        _decisions_agree(mix_distance(target_mix, decided)),
-        _steady(alike),
+        _same_columns(seen),
+        _told_apart(seen),
+        _look_different(seen),
+        _mix(seen),
+        _estimates_agree(seen),
+        _adds_up(seen),
+        _every_class(seen),
+        _steady(seen),
     ]
-    return (*found, _fits(judged, target_mix), _helps(judged)) if judged else tuple(found)
+    if judged is not None:
+        found += [_known_classes(judged), _fits(seen, judged)]
+        found += [_helps(judged)] if seen.method != "source_only" else []
+    return tuple(found)
 
 
 def adaptation_verdict(findings: tuple[Finding, ...]) -> str:
-    """One sentence over all findings.
+    """One sentence over all findings; labelled rows have the first word.
 
     Examples
     --------
-    >>> adaptation_verdict((Finding("the estimates agree", "fail", "..."),))
-    'Do not rely on it yet: not true that the estimates agree.'
+    >>> adaptation_verdict((Finding("two estimates agree", "fail", "..."),))
+    'Do not rely on it yet: not true that two estimates agree.'
     """
-    for status, said in (("fail", "Do not rely on it yet: not true that"), ("warn", "Usable with care. Doubtful that")):
-        names = [finding.name for finding in findings if finding.status == status]
-        if names:
-            return f"{said} {'; that '.join(names)}."
-    if any(finding.name == HELPS for finding in findings):
-        return "It helps on labelled target rows, and nothing that was measured speaks against it."
+    helps = next((finding.status for finding in findings if finding.name == HELPS), None)
+    others = [finding for finding in findings if finding.name != HELPS and finding.status != "ok"]
+    doubts = "; that ".join(finding.name for finding in others)
+    if helps == "fail":
+        return "Do not use it: on labelled target rows it is worse than no adaptation."
+    if helps == "ok":
+        return "It helps on labelled target rows." + (f" All the same, it is doubtful that {doubts}." if doubts else "")
+    failed = [finding.name for finding in others if finding.status == "fail"]
+    if failed:
+        return f"Do not rely on it yet: not true that {'; that '.join(failed)}."
+    if doubts:
+        return f"Usable with care. Doubtful that {doubts}."
+    if helps == "warn":
+        return "Nothing speaks against it, but labelled target rows do not tell that it helps."
     return "Nothing that was measured speaks against it. Labelled target rows, if you can get some, have the last word."
 
 
-def _told_apart(recall: float, n_classes: int) -> Finding:
-    chance = 1 / n_classes
+def _same_columns(seen: Seen) -> Finding:
+    name, share = max(seen.strange.items(), key=lambda item: item[1])
+    return _finding(
+        "the columns hold the same in both tables",
+        grade(share, STRANGE),
+        f"at most {_percent(share)} of the target's rows have a value that the source gives no idea of, in {name!r}",
+        "Bring it to one form in both tables, or leave it out of both.",
+    )
+
+
+def _told_apart(seen: Seen) -> Finding:
+    chance = 1 / len(seen.classes)
     return _finding(
         "the columns tell the classes apart",
-        grade((1 - recall) / (1 - chance), MISSED),
-        f"{_percent(recall)} of a class are found on source rows held out, {_percent(chance)} by guessing",
+        grade((1 - seen.recall) / (1 - chance), MISSED),
+        f"{_percent(seen.recall)} of a class are found on {seen.n_held:,} source rows held out, {_percent(chance)} by "
+        "guessing",
         "Look for better columns first: where classes overlap in the source, no mix can be told from another.",
     )
 
 
-def _changed(distance: float) -> Finding:
+def _look_different(seen: Seen) -> Finding:
     return _finding(
-        "the class mix changed",
-        "ok" if distance > MOVED else "warn",
-        f"the estimate differs from the source's mix by {_percent(distance)} of the rows",
-        "Plain --method vada does the same with one estimate less that could be wrong.",
+        "rows of a class look different in the two tables",
+        "ok" if seen.auc >= ALIKE_AUC else "warn",
+        f"with the source weighted to the estimated mix, a classifier tells them apart with an AUC of {seen.auc:.2f}",
+        "If only the mix changed, train nothing: multiply the probabilities of the model you have by new over old mix.",
     )
 
 
-def _estimates_agree(estimates: Mapping[str, ArrayLike]) -> Finding:
-    (first, one), (second, other) = estimates.items()
-    distance = mix_distance(one, other)
+def _mix(seen: Seen) -> Finding:
+    distance = mix_distance(seen.source_mix, seen.used)
+    evidence = f"the estimate differs from the source's mix by {_percent(distance)} of the rows"
+    if seen.method in WITH_PRIOR:
+        advice = "Plain --method vada does the same with one estimate less that could be wrong."
+        return _finding("the class mix changed", "ok" if distance > MOVED else "warn", evidence, advice)
+    advice = "This method takes the mix for the same: --method vada_orthogonal does not."
+    return _finding("the class mix is the same", "warn" if distance > MOVED else "ok", evidence, advice)
+
+
+def _estimates_agree(seen: Seen) -> Finding:
+    used, *others = seen.estimates
+    apart = {name: mix_distance(seen.used, seen.estimates[name]) for name in others}
+    name = max(apart, key=lambda one: apart[one])
     return _finding(
-        "two estimates of the new mix agree",
-        grade(distance, APART),
-        f"{first} and {second}, both from the model without adaptation, differ by {_percent(distance)} of the rows",
-        "Rows of one class may look too different in the two files: --shrinkage 0.5 trusts the estimate by half.",
+        "estimates of the new mix agree",
+        grade(apart[name], APART),
+        f"{used} and {name} differ by {_percent(apart[name])} of the rows, others by less",
+        "Rows of a class may look too different in the two tables: train longer (--steps)" + _shrink(seen),
     )
 
 
-def _decisions_agree(distance: float) -> Finding:
+def _adds_up(seen: Seen) -> Finding:
+    distance = mix_distance(seen.used, seen.answers)
     return _finding(
-        "decisions come in the estimated mix",
+        "the adapted model's probabilities add up to the estimate",
         grade(distance, APART),
-        f"the shares of the adapted model's decisions differ from the estimate by {_percent(distance)} of the rows",
+        f"with that mix taken for granted their mean differs from it by {_percent(distance)} of the rows",
         "Trust neither: label some target rows, or train longer (--steps).",
     )
 
 
-def _steady(alike: float) -> Finding:
+def _every_class(seen: Seen) -> Finding:
+    shares = np.asarray(seen.decided, dtype=np.float64)
+    rarest = int(shares.argmin())
+    return _finding(
+        "every class is still found",
+        "warn" if shares[rarest] == 0 else "ok",
+        f"{_percent(shares[rarest])} of the target rows are given {seen.classes[rarest]!r}, the fewest of all",
+        "If you expect some, a model that has given up a class agrees with itself all the same: do not rely on it.",
+    )
+
+
+def _steady(seen: Seen) -> Finding:
     return _finding(
         "another seed decides alike",
-        grade(1 - alike, UNSTEADY),
-        f"{_percent(alike)} of the target rows get the same class from a second training",
+        grade(1 - seen.alike, UNSTEADY),
+        f"{_percent(seen.alike)} of the target rows get the same class from a second training",
         "Train longer (--steps), and look at several seeds (--seed).",
     )
 
 
-def _fits(judged: Judged, target_mix: ArrayLike) -> Finding:
-    distance = mix_distance(judged.mix, target_mix)
-    # two standard errors of a share of one half: so far off may be the labelled rows
+def _known_classes(judged: Judged) -> Finding:
+    share = judged.strangers / judged.n
+    return _finding(
+        "the source has the classes of the target",
+        grade(share, UNKNOWN),
+        f"{judged.strangers:,} of {judged.n:,} labelled target rows are of classes that it lacks, and count as wrong",
+        "No method can predict these: label some of them for the source, or keep such rows out of the target.",
+    )
+
+
+def _fits(seen: Seen, judged: Judged) -> Finding:
+    distance, chance = mix_distance(judged.mix, seen.used), judged.chance_distance(seen.used)
+    if distance <= chance:
+        status: Status = "ok" if chance < APART[0] else "warn"
+        advice = "Label more rows: so few are as far from any mix by chance."
+    else:
+        status = "fail" if grade(distance, APART) == "fail" else "warn"
+        advice = f"If these rows were drawn at random, believe them: leave out columns that moved{_shrink(seen)}"
     return _finding(
         "the estimate fits the labelled rows",
-        grade(max(distance - judged.n**-0.5, 0.0), APART),
-        f"the mix of {judged.n:,} labelled target rows differs from the estimate by {_percent(distance)} of the rows",
-        "If these rows were drawn at random, believe them: try --shrinkage 0.5, or leave out columns that moved.",
+        status,
+        f"their mix differs from it by {_percent(distance)} of the rows, where chance makes up to {_percent(chance)}",
+        advice,
     )
 
 
 def _helps(judged: Judged) -> Finding:
-    differ = judged.gained + judged.lost
-    clear = differ > 0 and binomtest(judged.gained, differ).pvalue <= SIGNIFICANCE
-    status: Status = "warn" if not clear else "ok" if judged.gained > judged.lost else "fail"
-    return _finding(
-        HELPS,
-        status,
-        f"of {judged.n:,}, {judged.after:,} are right with adaptation and {judged.before:,} without",
-        "Use the model without adaptation, or another --method." if status == "fail" else "Label more rows to tell.",
+    clear, better = judged.p_value <= SIGNIFICANCE, judged.gained > judged.lost
+    useful = judged.after > judged.most_frequent
+    status: Status = "fail" if clear and not better else "ok" if clear and useful else "warn"
+    evidence = (
+        f"of {judged.n:,}, {judged.after:,} are right with adaptation, {judged.before:,} without, and "
+        f"{judged.most_frequent:,} by always giving the most frequent class"
     )
+    advice = {
+        "fail": "Use --method source_only, or another.",
+        "warn": "Label more rows to tell, or do without adaptation." if useful else "Look for better columns first.",
+    }
+    return _finding(HELPS, status, evidence, advice.get(status, ""))
+
+
+def _shrink(seen: Seen) -> str:
+    """The end of an advice; only where it can still be followed."""
+    return ", or try --shrinkage 0.5." if seen.method in WITH_PRIOR and not seen.shrinkage else "."
 
 
 def _percent(share: float) -> str:

@@ -6,19 +6,65 @@ well, each estimate is biased as far as the classifier errs on the target.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 
+from setminus.applications.domain_adaptation.calibration import calibrator
+
 __all__ = [
+    "Estimator",
     "black_box_prior",
     "check_proportions",
     "class_frequencies",
     "confusion",
     "maximum_likelihood_prior",
+    "mix_distance",
+    "prior_from_logits",
 ]
 
 Floats = NDArray[np.float64]
+Estimator = Literal["em", "bbse"]
+
+
+def prior_from_logits(
+    source_logits: ArrayLike, labels: ArrayLike, target_logits: ArrayLike, estimator: Estimator
+) -> Floats:
+    """The target's class frequencies from what a classifier says of rows of both domains.
+
+    Parameters
+    ----------
+    source_logits : array of shape (n, C)
+        Of rows that it was not trained on, with rows of each class.
+    labels : array of int of shape (n,)
+    target_logits : array of shape (m, C)
+    estimator : {"em", "bbse"}
+        `maximum_likelihood_prior` of calibrated probabilities, or `black_box_prior` of decisions.
+
+    Returns
+    -------
+    ndarray of shape (C,)
+    """
+    source, target = np.asarray(source_logits), np.asarray(target_logits)
+    n_classes = target.shape[1]
+    if estimator == "bbse":
+        decided = class_frequencies(target.argmax(axis=1), n_classes)
+        return black_box_prior(confusion(source.argmax(axis=1), labels, n_classes), decided)
+    calibrated = calibrator(source, labels).proba(target)
+    return maximum_likelihood_prior(calibrated, class_frequencies(labels, n_classes))
+
+
+def mix_distance(one: ArrayLike, other: ArrayLike) -> float:
+    """``sum_k |one[k] - other[k]| / 2``: the share of rows that would have to be of another class.
+
+    Examples
+    --------
+    >>> mix_distance([0.75, 0.25], [0.25, 0.75])
+    0.5
+    """
+    return float(np.abs(np.asarray(one, dtype=np.float64) - np.asarray(other, dtype=np.float64)).sum() / 2)
 
 
 def class_frequencies(labels: ArrayLike, n_classes: int) -> Floats:

@@ -11,7 +11,7 @@ from setminus.applications.domain_adaptation.vada_iw import VadaIw
 from setminus.applications.domain_adaptation.vada_orthogonal import VadaOrthogonal
 from setminus.applications.domain_adaptation.vada_task import Vada
 
-__all__ = ["METHODS", "WITH_PRIOR"]
+__all__ = ["METHODS"]
 
 METHODS: dict[str, type[AdaptationTask]] = {
     "source_only": SourceOnly,
@@ -23,6 +23,3 @@ METHODS: dict[str, type[AdaptationTask]] = {
     "vada_orthogonal": VadaOrthogonal,
 }
 """Each is made by ``METHODS[name](networks, data, config, seed)`` and trained by `setminus.nn.training.train`."""
-
-WITH_PRIOR = frozenset({"vada_iw", "vada_orthogonal"})
-"""Those that estimate the target's class frequencies: they take ``label_shift=``, and want held-out source rows."""

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from torch import nn
 
 from setminus.applications.domain_adaptation.adaptation_task import AdaptationConfig, DomainData
+from setminus.applications.domain_adaptation.adapter_parameters import WITH_PRIOR
 from setminus.applications.domain_adaptation.dirt_t import DirtT
-from setminus.applications.domain_adaptation.methods import METHODS, WITH_PRIOR
+from setminus.applications.domain_adaptation.methods import METHODS
 from setminus.applications.domain_adaptation.target_prior import LabelShift
 from setminus.applications.domain_adaptation.vada import VadaNetworks
 from setminus.nn.networks.adaptation import DomainDiscriminator

@@ -11,13 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from setminus.applications.domain_adaptation.adaptation_task import DomainData, class_logits
-from setminus.applications.domain_adaptation.calibration import calibrator
-from setminus.applications.domain_adaptation.label_shift import (
-    black_box_prior,
-    class_frequencies,
-    confusion,
-    maximum_likelihood_prior,
-)
+from setminus.applications.domain_adaptation.label_shift import prior_from_logits
 
 __all__ = ["Estimator", "LabelShift", "TargetPrior", "estimated_prior"]
 
@@ -155,11 +149,7 @@ def estimated_prior(encoder: nn.Module, head: nn.Module, data: DomainData, confi
     target_logits = class_logits(encoder, head, data.target[target_rows], own_statistics=True).double().cpu().numpy()
     source_logits = class_logits(encoder, head, source[source_rows], own_statistics=True).double().cpu().numpy()
     codes = labels[source_rows].cpu().numpy()
-    if config.estimator == "bbse":
-        predicted = class_frequencies(target_logits.argmax(axis=1), data.n_classes)
-        return black_box_prior(confusion(source_logits.argmax(axis=1), codes, data.n_classes), predicted)
-    proba = calibrator(source_logits, codes).proba(target_logits)
-    return maximum_likelihood_prior(proba, class_frequencies(codes, data.n_classes))
+    return prior_from_logits(source_logits, codes, target_logits, "bbse" if config.estimator == "bbse" else "em")
 
 
 def _of_every_class(labels: torch.Tensor, most: int) -> torch.Tensor:
