@@ -228,7 +228,7 @@ def _estimates(
         return by_plain
     equal = adapter.shrinkage / len(domains.classes)
     own, again = ((model.target_prior_ - equal) / (1 - adapter.shrinkage) for model in (adapter, other))
-    return {"the model's own": own, **by_plain, "that of another seed": again}
+    return {"the model": own, **by_plain, "another seed": again}
 
 
 def _given(proba: Floats, mix: Floats | None) -> Floats:

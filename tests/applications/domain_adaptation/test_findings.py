@@ -16,7 +16,7 @@ GOOD = Seen(
     n_held=100,
     auc=0.8,
     source_mix=[0.8, 0.2],
-    estimates={"the model's own": [0.3, 0.7], "EM": [0.31, 0.69], "BBSE": [0.35, 0.65]},
+    estimates={"the model": [0.3, 0.7], "EM": [0.31, 0.69], "BBSE": [0.35, 0.65]},
     answers=[0.32, 0.68],
     decided=[0.4, 0.6],
     alike=0.97,
@@ -29,7 +29,7 @@ def doubts(judged=None, **changes):
 
 
 def estimates(other):
-    return {"the model's own": [0.3, 0.7], "EM": other, "BBSE": [0.3, 0.7]}
+    return {"the model": [0.3, 0.7], "EM": other, "BBSE": [0.3, 0.7]}
 
 
 @pytest.mark.parametrize(

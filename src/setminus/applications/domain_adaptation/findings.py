@@ -180,7 +180,7 @@ def _estimates_agree(seen: Seen) -> Finding:
     return _finding(
         "estimates of the new mix agree",
         grade(apart[name], APART),
-        f"{used} and {name} differ by {_percent(apart[name])} of the rows, others by less",
+        f"those by {used} and by {name} differ by {_percent(apart[name])} of the rows, others by less",
         "Rows of a class may look too different in the two tables: train longer (--steps)" + _shrink(seen),
     )
 
