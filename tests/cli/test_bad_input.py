@@ -46,6 +46,23 @@ def test_a_missing_column_suggests_the_nearest(fit):
     assert "Did you mean 'sex'" in refused(fit(ignore="Sex"))
 
 
+def test_a_label_of_lists(command, people, tmp_path):
+    people.assign(income=[[1, 2]] * len(people)).to_parquet(tmp_path / "people.parquet")
+    out = tmp_path / "model.skops"
+    done = command("fit", tmp_path / "people.parquet", "--label", "income", "--ignore", "sex", "--out", out, "--quiet")
+    assert "a column of list" in refused(done)
+
+
+def test_the_table_is_not_overwritten_by_the_model(command, people, tmp_path):
+    people.to_csv(tmp_path / "people.csv", index=False)
+    before = (tmp_path / "people.csv").read_bytes()
+    done = command(
+        "fit", tmp_path / "people.csv", "--label", "income", "--ignore", "sex", "--out", tmp_path / "people.csv"
+    )
+    assert "is read, and would be lost" in refused(done)
+    assert (tmp_path / "people.csv").read_bytes() == before
+
+
 def test_a_label_that_is_also_ignored(fit):
     assert "also to be ignored" in refused(fit(ignore="income"))
 
