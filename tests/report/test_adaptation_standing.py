@@ -1,7 +1,9 @@
 """What is said of table 3 follows from its numbers, and changes with them."""
 
+import pytest
+
 from setminus.report.adaptation_rows import pairs_of
-from setminus.report.adaptation_standing import gains_by_shift, growth, order_of_rows, verdicts
+from setminus.report.adaptation_standing import gains_by_shift, growth, order_of_rows, trend, verdicts
 from tests.made_adaptation import made_record, made_records
 
 
@@ -74,12 +76,20 @@ def test_a_gain_that_grows_is_told_and_one_that_does_not_too():
     told = growth(name, gains)
     assert [gain.shift for gain in gains] == [0.5, 0.7, 0.95]
     assert "at 50/50, +4.7 (+3.2 to +6.1) at 70/30" in told
-    assert told.endswith("Without a shift they agree within the noise of the seeds. By the means, the gain grows with "
-                         "each step of the shift.")  # fmt: skip
+    assert "Without a shift they agree within the noise of the seeds. By the means, the gain grows with each" in told
     ((name, gains),) = curve({0.5: 0.05, 0.7: 0.1, 0.95: 0.02}).items()
     told = growth(name, gains)
     assert "Without a shift they differ beyond the noise of the seeds." in told
-    assert told.endswith("does not grow from 70/30 to 95/5; at 95/5 it is not larger than at 50/50.")
+    assert "does not grow from 70/30 to 95/5; at 95/5 it is not larger than at 50/50." in told
+
+
+def test_the_trend_is_that_of_each_seed():
+    ((name, gains),) = curve({0.5: 0.0, 0.7: 0.1, 0.9: 0.2}).items()
+    found = trend(gains)
+    assert (found.mean, found.low, found.high) == pytest.approx((0.05, 0.05, 0.05))
+    assert growth(name, gains).endswith("rises by +5.0 (+5.0 to +5.0) points with every 10 points of shift.")
+    ((_, falling),) = curve({0.5: 0.2, 0.7: 0.1, 0.9: 0.0}).items()
+    assert trend(falling).mean == pytest.approx(-0.05)
 
 
 def test_one_shift_is_no_curve():

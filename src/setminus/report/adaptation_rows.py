@@ -18,6 +18,7 @@ __all__ = [
     "Pair",
     "Row",
     "difference",
+    "over_seeds",
     "pairs_of",
     "repeat_commands",
     "spread",
@@ -168,12 +169,15 @@ def difference(one: Row, other: Row, rule: str = RULES[0]) -> Difference | None:
     """
     first, second = one.accuracies(rule), other.accuracies(rule)
     shared = [first[seed] - second[seed] for seed in first if seed in second]
-    if not shared:
-        return None
-    mean = fmean(shared)
-    if len(shared) == 1:
+    return over_seeds(shared) if shared else None
+
+
+def over_seeds(values: Sequence[float]) -> Difference:
+    """The mean of what each seed has, with its interval by Student's t."""
+    mean = fmean(values)
+    if len(values) == 1:
         return Difference(mean, None, None)
-    reach = float(stdtrit(len(shared) - 1, (1 + CONFIDENCE) / 2)) * stdev(shared) / len(shared) ** 0.5
+    reach = float(stdtrit(len(values) - 1, (1 + CONFIDENCE) / 2)) * stdev(values) / len(values) ** 0.5
     return Difference(mean, mean - reach, mean + reach)
 
 

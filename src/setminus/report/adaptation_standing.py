@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise, permutations
+from statistics import linear_regression
 
-from setminus.report.adaptation_rows import CHOSEN, ESTIMATES, Difference, Pair, Row, difference
+from setminus.report.adaptation_rows import CHOSEN, ESTIMATES, Difference, Pair, Row, difference, over_seeds
 
-__all__ = ["Gain", "gains_by_shift", "growth", "order_of_rows", "points", "split", "verdicts"]
+__all__ = ["Gain", "gains_by_shift", "growth", "order_of_rows", "points", "split", "trend", "verdicts"]
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,11 @@ class Gain:
     own: Row
     vada: Row
     found: Difference
+
+    def by_seed(self) -> dict[int, float]:
+        """Of each seed that both rows have."""
+        own, vada = self.own.accuracies(), self.vada.accuracies()
+        return {seed: own[seed] - vada[seed] for seed in own if seed in vada}
 
 
 def points(found: Difference) -> str:
@@ -98,6 +104,15 @@ def gains_by_shift(pairs: Sequence[Pair]) -> dict[str, list[Gain]]:
     return {name: gains for name, gains in found.items() if len(gains) > 1}
 
 
+def trend(gains: Sequence[Gain]) -> Difference | None:
+    """What is gained with every 10 points of shift, by a line for each seed that all shifts have, if there are any."""
+    by_seed = [gain.by_seed() for gain in gains]
+    seeds = set.intersection(*({*one} for one in by_seed))
+    shifts = [gain.shift for gain in gains]
+    rises = [0.1 * linear_regression(shifts, [one[seed] for one in by_seed]).slope for seed in sorted(seeds)]
+    return over_seeds(rises) if rises else None
+
+
 def growth(name: str, gains: Sequence[Gain]) -> str:
     """Whether the gain over VADA grows with the shift, in words."""
     first, last = gains[0], gains[-1]
@@ -122,6 +137,9 @@ def growth(name: str, gains: Sequence[Gain]) -> str:
         )
     else:
         told.append("By the means, the gain grows with each step of the shift.")
+    rise = trend(gains)
+    if rise is not None:
+        told.append(f"A line through all shifts rises by {points(rise)} points with every 10 points of shift.")
     return " ".join(told)
 
 
