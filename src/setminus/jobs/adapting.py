@@ -44,6 +44,7 @@ Floats = NDArray[np.float64]
 HELD_OUT = 0.2
 """The share of source rows that the model without adaptation does not learn from, so that it can be judged by them."""
 MOST_SEEDS = 2**32
+"""Of numpy's random states."""
 ESTIMATORS: dict[str, Estimator] = {"EM": "em", "BBSE": "bbse"}
 MOST_TOLD = 5_000
 """Rows of each domain, at most, that a classifier learns to tell apart."""
