@@ -100,7 +100,7 @@ def table(records: list[dict[str, Any]]) -> str:
     by_shift = gains_by_shift(measured)
     if by_shift:
         lines += ["#### The gain by the shift", "", *(growth(name, gains) for name, gains in by_shift.items()), ""]
-    return "\n".join([*lines, *(f"`{command}`" for command in repeat_commands(records)), ""])
+    return "\n".join([*lines, "\n\n".join(f"`{command}`" for command in repeat_commands(records)), ""])
 
 
 def _row(row: Row, pair: Pair, records: list[dict[str, Any]]) -> str:
