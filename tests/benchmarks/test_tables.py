@@ -13,7 +13,7 @@ from benchmarks.points import OURS, lead, points_of
 from benchmarks.resuming import already
 from setminus.experiments.records import append_record, read_records
 from setminus.report.adaptation_rows import PAPER_SHIFT, difference, pairs_of
-from setminus.report.adaptation_standing import gains_by_shift
+from setminus.report.adaptation_standing import gains_by_shift, trend
 from setminus.report.fairness_rows import rows_of
 from setminus.report.style_transfer_rows import rows_of as transfer_rows
 
@@ -265,6 +265,12 @@ def test_without_a_shift_table_3_gains_nothing_beyond_the_noise_and_at_85_15_it_
     assert not none.found.clear
     assert strong.found.clear and strong.found.mean > none.found.mean
     assert strongest.found.mean > none.found.mean
+
+
+@pytest.mark.xfail(reason="+0.8 points with every 10 of shift (-1.5 to 3.1) on three seeds; six are to decide")
+def test_the_gain_of_table_3_grows_with_the_shift_beyond_the_noise():
+    """By a line through all four shifts for each seed."""
+    assert trend(gains_of_table_3()).low > 0
 
 
 @pytest.mark.xfail(reason="+0.9, +0.4, +7.6, +2.1 points on three seeds: single steps are smaller than their noise")
