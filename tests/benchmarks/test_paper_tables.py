@@ -89,6 +89,9 @@ def test_the_readme_has_the_pairs_with_several_seeds_and_what_is_gained_on_them(
     assert "| VADA + w_x \\ w_1 | 61.0 ± 1.0 | 61.0 ± 1.0 |" in text
     assert "| w_x \\ w_1 less VADA (95 % interval) | +10.0 (+10.0 to +10.0) | +10.0 (+10.0 to +10.0) |" in text
     assert "| the same in the paper, by `test_oracle` | +10.0 |  |" in text
+    assert "at its shift of 70/30, 3 seeds: accuracy" in text
+    more = [made_record("vada", 0.5, seed=seed, pair="mnist-usps") for seed in range(3, 6)]
+    assert "70/30, 3 seeds, 6 on mnist to usps: accuracy" in adaptation_tables.brief([*records, *more])
     # of one estimate there is nothing to choose
     alone = adaptation_tables.brief([one for one in records if one["config"]["method"] != "vada_orthogonal_bbse"])
     assert "| VADA + w_x \\ w_1 | 61.0 ± 1.0 | 61.0 ± 1.0 |" in alone and "+10.0 (+10.0 to +10.0)" in alone

@@ -76,5 +76,24 @@ def test_what_was_measured_in_parts_is_repeated_as_a_whole():
     part = {**records[0], "command": f"{records[0]['command']} --pairs svhn-mnist"}
     whole = "setminus reproduce table3 --scale quick --seeds 3"
     assert repeat_commands([part, *records[1:]]) == [whole]
-    curve = [made_record("vada", 0.5, shift=shift) | {"command": "a curve's"} for shift in (0.95, 0.5)]
+    curve = [
+        made_record("vada", 0.5, shift=shift, seed=seed) | {"command": "a curve's"}
+        for shift in (0.95, 0.5)
+        for seed in range(3)
+    ]
     assert repeat_commands([*records, *curve]) == [whole, f"{whole} --pairs svhn-mnist --shifts 0.5,0.95"]
+
+
+def test_a_pair_with_more_seeds_than_others_has_a_command_of_its_own():
+    usual = [made_record("vada", 0.5, pair="a-b", seed=seed) for seed in range(3)]
+    more = [
+        made_record("vada", 0.5, pair="c-d", seed=seed, shift=shift) | {"command": "another"}
+        for seed in range(6)
+        for shift in (0.7, 0.5)
+    ]
+    start = "setminus reproduce table3 --scale quick --seeds"
+    assert repeat_commands([*usual, *more]) == [f"{start} 3", f"{start} 6 --pairs c-d --shifts 0.5,0.7"]
+    assert repeat_commands([more[1], made_record("vada", 0.5, pair="a-b", shift=0.5)]) == [
+        f"{start} 1 --pairs c-d --shifts 0.5",
+        f"{start} 1 --pairs a-b --shifts 0.5",
+    ]

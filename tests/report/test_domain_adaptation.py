@@ -39,6 +39,7 @@ def body(records):
 
 
 def test_both_rules_have_their_tables_pairs_with_several_seeds_first(section):
+    assert section["rows"].startswith("3 pairs, 1 to 3 seeds, ")
     ours, oracle = section["blocks"]
     assert (ours["rule"], oracle["rule"]) == ("information", "test_oracle")
     for block in (ours, oracle):

@@ -194,20 +194,26 @@ def spread(row: Row, rule: str = RULES[0]) -> str:
 
 
 def repeat_commands(records: Sequence[Record]) -> list[str]:
-    """The command of all records; where they were measured in parts, that of the table and those of other shifts."""
+    """The command of all records; where they were measured in parts, that of the table and those of what is beyond it.
+
+    Beyond it are other shifts than the paper's, and pairs with more seeds than others with several.
+    """
     commands = {record["command"] for record in records}
     if len(commands) == 1:
         return [*commands]
     pairs = pairs_of(records)
-    whole = (
-        f"setminus reproduce table3 --scale {records[-1]['config']['scale']} --seeds {max(p.n_seeds for p in pairs)}"
-    )
-    others: dict[str, list[float]] = {}
+    start = f"setminus reproduce table3 --scale {records[-1]['config']['scale']} --seeds"
+    as_the_paper = [pair.n_seeds for pair in pairs if pair.shift == PAPER_SHIFT]
+    usual = min((count for count in as_the_paper if count > 1), default=1)
+    beyond: dict[tuple[int, str], list[float]] = {}
     for pair in pairs:
-        if pair.shift != PAPER_SHIFT:
-            others.setdefault(pair.name, []).append(pair.shift)
-    curves = [f"{whole} --pairs {name} --shifts {','.join(map(str, sorted(some)))}" for name, some in others.items()]
-    return [whole, *curves]
+        if pair.shift != PAPER_SHIFT or pair.n_seeds > usual:
+            beyond.setdefault((pair.n_seeds, pair.name), []).append(pair.shift)
+    others = [
+        f"{start} {seeds} --pairs {name} --shifts {','.join(map(str, sorted(some)))}"
+        for (seeds, name), some in beyond.items()
+    ]
+    return [*([f"{start} {usual}"] if as_the_paper else []), *others]
 
 
 def _pair(name: str, shift: float, by_method: Mapping[str, Sequence[Record]]) -> Pair:

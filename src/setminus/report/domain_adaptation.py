@@ -132,7 +132,6 @@ def domain_adaptation_section(records: Sequence[Record]) -> dict[str, Any]:
     pairs = _as_the_paper(every)
     # those with one seed are in the table only: it is long enough
     close = [pair for pair in pairs if pair.repeated] or pairs
-    seeds = max(pair.n_seeds for pair in every)
     duration = f"{sum(record['seconds'] for record in records) / 60:.0f} min"
     views = {pair.name: feature_charts(pair) for pair in close}
     parts = {
@@ -150,7 +149,7 @@ def domain_adaptation_section(records: Sequence[Record]) -> dict[str, Any]:
         "brief": True,
         "headings": {key: names for key, names in HEADINGS.items() if key in shown},
         "task": {"data": f"{name}, {scale} scale" if scale else name},
-        "rows": f"{len(pairs)} pair{'s' if len(pairs) > 1 else ''}, {seeds} seed{'s' if seeds > 1 else ''}, {duration}",
+        "rows": f"{len(pairs)} pair{'s' if len(pairs) > 1 else ''}, {_seeds(*every)}, {duration}",
         "title": f"{title_of(name)}: domain adaptation under label shift",
         "lead": f"The paper's claim: {records[-1].get('claim', '')}",
         "about_table": ABOUT_TABLE,
@@ -212,8 +211,9 @@ def _cell(row: Row, pair: Pair, rule: str) -> dict[str, Any]:
     }
 
 
-def _seeds(pair: Pair) -> str:
-    counts = sorted({len(row.metrics) for row in pair.rows.values()})
+def _seeds(*pairs: Pair) -> str:
+    """How many the rows of some pairs have."""
+    counts = sorted({len(row.metrics) for pair in pairs for row in pair.rows.values()})
     count = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     return f"{count} seed{'s' if counts[-1] > 1 else ''}"
 
