@@ -211,7 +211,8 @@ def test_table_3_is_recorded_whole():
     pytest.importorskip("torch")
     from setminus.experiments.table3 import plan
 
-    runs = plan("quick", (0, 1, 2)) + plan("quick", (0, 1, 2), pairs=("mnist-usps",), shifts=(0.5, 0.85, 0.95))
+    curve = plan("quick", tuple(range(6)), pairs=("mnist-usps",), shifts=(0.5, 0.7, 0.85, 0.95))
+    runs = [run for run in plan("quick", (0, 1, 2)) if run.config["pair"] != "mnist-usps"] + curve
     recorded = read_records(ROOT / "results" / "table3" / "records.jsonl")
     found = sorted((json.dumps(one["config"], sort_keys=True), one["seed"]) for one in recorded)
     assert found == sorted((json.dumps(run.config, sort_keys=True), seed) for run in runs for seed in run.seeds)
@@ -260,20 +261,22 @@ def gains_of_table_3():
     return gains
 
 
-def test_without_a_shift_table_3_gains_nothing_beyond_the_noise_and_at_85_15_it_does():
-    none, _, strong, strongest = gains_of_table_3()
+def test_without_a_shift_table_3_gains_nothing_beyond_the_noise_and_at_70_30_and_85_15_it_does():
+    none, weak, strong, strongest = gains_of_table_3()
     assert not none.found.clear
-    assert strong.found.clear and strong.found.mean > none.found.mean
-    assert strongest.found.mean > none.found.mean
+    assert weak.found.clear and strong.found.clear
+    assert none.found.mean < weak.found.mean < strong.found.mean
+    assert strongest.found.mean > weak.found.mean
+    assert trend(gains_of_table_3()).mean > 0
 
 
-@pytest.mark.xfail(reason="+0.8 points with every 10 of shift (-1.5 to 3.1) on three seeds; six are to decide")
+@pytest.mark.xfail(reason="+1.1 points with every 10 of shift (-0.2 to 2.5) on six seeds")
 def test_the_gain_of_table_3_grows_with_the_shift_beyond_the_noise():
     """By a line through all four shifts for each seed."""
     assert trend(gains_of_table_3()).low > 0
 
 
-@pytest.mark.xfail(reason="+0.9, +0.4, +7.6, +2.1 points on three seeds: single steps are smaller than their noise")
+@pytest.mark.xfail(reason="+0.5, +1.2, +5.3, +4.9 points on six seeds, and at 95/5 these differ by 20")
 def test_the_gain_of_table_3_grows_with_each_step_of_the_shift():
     means = [gain.found.mean for gain in gains_of_table_3()]
     assert means == sorted(means)

@@ -3,7 +3,7 @@
 import pytest
 
 from setminus.report.adaptation_rows import pairs_of
-from setminus.report.adaptation_standing import gains_by_shift, growth, order_of_rows, trend, verdicts
+from setminus.report.adaptation_standing import gain_tables, gains_by_shift, growth, order_of_rows, trend, verdicts
 from tests.made_adaptation import made_record, made_records
 
 
@@ -62,13 +62,17 @@ def test_verdicts_count_pairs_and_name_those_that_are_lost():
     assert verdicts(pairs_of(records_of(vada=0.6)), "information") == []
 
 
-def curve(gains):
+def curve_records(gains, method="vada_orthogonal_em"):
     records = []
     for shift, gain in gains.items():
         for seed in range(3):
             records.append(made_record("vada", 0.6 + 0.01 * (seed == 1), pair="mnist-usps", seed=seed, shift=shift))
-            records.append(made_record("vada_orthogonal_em", 0.6 + gain, pair="mnist-usps", seed=seed, shift=shift))
-    return gains_by_shift(pairs_of(records))
+            records.append(made_record(method, 0.6 + gain, pair="mnist-usps", seed=seed, shift=shift))
+    return records
+
+
+def curve(gains):
+    return gains_by_shift(pairs_of(curve_records(gains)))
 
 
 def test_a_gain_that_grows_is_told_and_one_that_does_not_too():
@@ -90,6 +94,25 @@ def test_the_trend_is_that_of_each_seed():
     assert growth(name, gains).endswith("rises by +5.0 (+5.0 to +5.0) points with every 10 points of shift.")
     ((_, falling),) = curve({0.5: 0.2, 0.7: 0.1, 0.9: 0.0}).items()
     assert trend(falling).mean == pytest.approx(-0.05)
+
+
+def test_each_estimate_has_its_own_curve_beside_the_chosen_one():
+    records = [
+        *curve_records({0.5: 0.0, 0.7: 0.1, 0.9: 0.2}),
+        *curve_records({0.5: 0.02, 0.9: 0.12}, "vada_orthogonal_bbse"),
+    ]
+    ((name, heads, rows),) = gain_tables(pairs_of(records))
+    assert (name, heads) == ("mnist-usps", ["50/50", "70/30", "90/10", "rise with every 10 points"])
+    chosen, em, bbse = rows
+    assert [label for label, _ in rows] == [
+        "VADA + w_x \\ w_1 (chosen estimate)",
+        "VADA + w_x \\ w_1 (EM)",
+        "VADA + w_x \\ w_1 (BBSE)",
+    ]
+    assert em[1][1] == "+9.7 (+8.2 to +11.1)" and em[1][-1] == "+5.0 (+5.0 to +5.0)"
+    # where both estimates are known one is chosen, and a shift without an estimate is empty
+    assert chosen[1][1] == "" == bbse[1][1]
+    assert bbse[1][-1] == "+2.5 (+2.5 to +2.5)"
 
 
 def test_one_shift_is_no_curve():

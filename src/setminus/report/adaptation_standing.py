@@ -9,7 +9,23 @@ from statistics import linear_regression
 
 from setminus.report.adaptation_rows import CHOSEN, ESTIMATES, Difference, Pair, Row, difference, over_seeds
 
-__all__ = ["Gain", "gains_by_shift", "growth", "order_of_rows", "points", "split", "trend", "verdicts"]
+__all__ = [
+    "ABOUT_GAINS",
+    "Gain",
+    "gain_tables",
+    "gains_by_shift",
+    "growth",
+    "order_of_rows",
+    "points",
+    "split",
+    "trend",
+    "verdicts",
+]
+
+ABOUT_GAINS = (
+    "Less VADA in points, with the 95 % interval of the mean over seeds; the last column has the rise of a line "
+    "through all shifts. The first row may have another estimate at each shift, each other its own throughout."
+)
 
 
 @dataclass(frozen=True)
@@ -94,14 +110,29 @@ def gains_by_shift(pairs: Sequence[Pair]) -> dict[str, list[Gain]]:
 
     That is the chosen estimate, or the first that was measured at several shifts.
     """
-    found: dict[str, list[Gain]] = {}
-    for pair in sorted(pairs, key=lambda pair: pair.shift):
-        vada = pair.rows.get("vada")
-        for own in (pair.rows[name] for name in _compared(pairs, pair.name) if name in pair.rows):
-            gain = difference(own, vada) if vada else None
-            if vada and gain:
-                found.setdefault(pair.name, []).append(Gain(pair.shift, own, vada, gain))
-    return {name: gains for name, gains in found.items() if len(gains) > 1}
+    return {name: by_method[0] for name, by_method in _curves(pairs).items()}
+
+
+def gain_tables(pairs: Sequence[Pair]) -> list[tuple[str, list[str], list[tuple[str, list[str]]]]]:
+    r"""What each estimate gains over VADA by the shift, where it is the same one throughout, beside the chosen one.
+
+    Returns
+    -------
+    list of (str, list of str, list of (str, list of str))
+        Of each pair with several shifts its name, the heads of the columns behind the row's, and the rows. A shift at
+        which an estimate was not measured is empty.
+    """
+    tables = []
+    for name, by_method in _curves(pairs).items():
+        shifts = sorted({gain.shift for gains in by_method for gain in gains})
+        rows = []
+        for gains in by_method:
+            told = {gain.shift: points(gain.found) for gain in gains}
+            rise = trend(gains)
+            cells = [*(told.get(shift, "") for shift in shifts), "" if rise is None else points(rise)]
+            rows.append((gains[0].own.label, cells))
+        tables.append((name, [*map(split, shifts), "rise with every 10 points"], rows))
+    return tables
 
 
 def trend(gains: Sequence[Gain]) -> Difference | None:
@@ -143,10 +174,25 @@ def growth(name: str, gains: Sequence[Gain]) -> str:
     return " ".join(told)
 
 
-def _compared(pairs: Sequence[Pair], name: str) -> list[str]:
-    """The first row of ours that was measured at several shifts."""
-    own = (CHOSEN, *ESTIMATES)
-    return [method for method in own if sum(one.name == name and method in one.rows for one in pairs) > 1][:1]
+def _curves(pairs: Sequence[Pair]) -> dict[str, list[list[Gain]]]:
+    r"""Of each pair, the gains of the rows of ``w_x \ w_1`` that were measured at several shifts, the chosen first."""
+    found: dict[str, list[list[Gain]]] = {}
+    for name in dict.fromkeys(pair.name for pair in pairs):
+        some = sorted((pair for pair in pairs if pair.name == name), key=lambda pair: pair.shift)
+        curves = [_curve(some, method) for method in (CHOSEN, *ESTIMATES)]
+        if several := [gains for gains in curves if len(gains) > 1]:
+            found[name] = several
+    return found
+
+
+def _curve(pairs: Sequence[Pair], method: str) -> list[Gain]:
+    gains = []
+    for pair in pairs:
+        own, vada = pair.rows.get(method), pair.rows.get("vada")
+        gain = difference(own, vada) if own and vada else None
+        if own and vada and gain:
+            gains.append(Gain(pair.shift, own, vada, gain))
+    return gains
 
 
 def _above(pairs: Sequence[Pair], rival: str, rule: str) -> str:
