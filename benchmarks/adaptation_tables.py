@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from setminus.report.adaptation_estimates import ABOUT_DISTANCES, distance_table
-from setminus.report.adaptation_rows import PAPER_SHIFT, RULES, Pair, Row, difference, pairs_of, repeat_commands, spread
+from setminus.report.adaptation_rows import (
+    PAPER_SHIFT,
+    RULES,
+    Pair,
+    Row,
+    difference,
+    pairs_of,
+    repeat_commands,
+    spread,
+    usual_seeds,
+)
 from setminus.report.adaptation_standing import (
     ABOUT_GAINS,
     gain_tables,
@@ -58,7 +68,7 @@ def brief(records: list[dict[str, Any]]) -> str:
     pairs = [pair for pair in measured if pair.shift == PAPER_SHIFT and pair.repeated]
     if not pairs:
         return ""
-    usual = min(pair.n_seeds for pair in pairs)
+    usual = usual_seeds(pairs)
     more = "".join(f", {pair.n_seeds} on {_in_words(pair)}" for pair in pairs if pair.n_seeds > usual)
     lines = [
         f"The paper's table 3, with small networks at its shift of 70/30, {usual} seeds{more}: accuracy on the "
@@ -110,15 +120,13 @@ def table(records: list[dict[str, Any]]) -> str:
     heads, rows = distance_table(measured)
     if rows:
         lines += ["#### How far the estimates of the target's class frequencies are from the truth", ""]
-        lines += [ABOUT_DISTANCES, "", f"| pair | {' | '.join(heads)} |", f"|{'---|' * (1 + len(heads))}"]
-        lines += [*(f"| {name} | {' | '.join(cells)} |" for name, cells in rows), ""]
+        lines += [ABOUT_DISTANCES, "", *_markdown("pair", heads, rows), ""]
     by_shift = gains_by_shift(measured)
     if by_shift:
         lines += ["#### The gain by the shift", "", *(growth(name, gains) for name, gains in by_shift.items()), ""]
         lines += [ABOUT_GAINS, ""]
     for name, heads, rows in gain_tables(measured):
-        lines += [f"| {name} | {' | '.join(heads)} |", f"|{'---|' * (1 + len(heads))}"]
-        lines += [*(f"| {_plain(label)} | {' | '.join(cells)} |" for label, cells in rows), ""]
+        lines += [*_markdown(name, heads, rows), ""]
     return "\n".join([*lines, "\n\n".join(f"`{command}`" for command in repeat_commands(records)), ""])
 
 
@@ -141,6 +149,14 @@ def _row(row: Row, pair: Pair, records: list[dict[str, Any]]) -> str:
         f"{sum(seconds) / len(seconds) / 60:.1f}" if seconds else "",
     ]
     return f"| {' | '.join(cells)} |"
+
+
+def _markdown(corner: str, heads: list[str], rows: list[tuple[str, list[str]]]) -> list[str]:
+    return [
+        f"| {corner} | {' | '.join(heads)} |",
+        f"|{'---|' * (1 + len(heads))}",
+        *(f"| {_plain(name)} | {' | '.join(cells)} |" for name, cells in rows),
+    ]
 
 
 def _plain(text: str) -> str:

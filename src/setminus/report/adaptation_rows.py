@@ -22,6 +22,7 @@ __all__ = [
     "pairs_of",
     "repeat_commands",
     "spread",
+    "usual_seeds",
 ]
 
 Record = dict[str, Any]
@@ -193,6 +194,11 @@ def spread(row: Row, rule: str = RULES[0]) -> str:
     return f"{100 * row.mean(rule):.1f}" + ("" if deviation is None else f" ± {100 * deviation:.1f}")
 
 
+def usual_seeds(pairs: Sequence[Pair]) -> int:
+    """How many a pair with several has at the paper's shift, if not more; 1 where there is no such pair."""
+    return min((pair.n_seeds for pair in pairs if pair.shift == PAPER_SHIFT and pair.repeated), default=1)
+
+
 def repeat_commands(records: Sequence[Record]) -> list[str]:
     """The command of all records; where they were measured in parts, that of the table and those of what is beyond it.
 
@@ -203,8 +209,7 @@ def repeat_commands(records: Sequence[Record]) -> list[str]:
         return [*commands]
     pairs = pairs_of(records)
     start = f"setminus reproduce table3 --scale {records[-1]['config']['scale']} --seeds"
-    as_the_paper = [pair.n_seeds for pair in pairs if pair.shift == PAPER_SHIFT]
-    usual = min((count for count in as_the_paper if count > 1), default=1)
+    usual = usual_seeds(pairs)
     beyond: dict[tuple[int, str], list[float]] = {}
     for pair in pairs:
         if pair.shift != PAPER_SHIFT or pair.n_seeds > usual:
@@ -213,7 +218,7 @@ def repeat_commands(records: Sequence[Record]) -> list[str]:
         f"{start} {seeds} --pairs {name} --shifts {','.join(map(str, sorted(some)))}"
         for (seeds, name), some in beyond.items()
     ]
-    return [*([f"{start} {usual}"] if as_the_paper else []), *others]
+    return [*([f"{start} {usual}"] if any(pair.shift == PAPER_SHIFT for pair in pairs) else []), *others]
 
 
 def _pair(name: str, shift: float, by_method: Mapping[str, Sequence[Record]]) -> Pair:
