@@ -246,6 +246,8 @@ def vada_step(
                 power_steps=config.vat_power_steps,
                 clean_logits=clean_logits,
             )
-    classifier_terms = [getattr(config, name) * loss for name, loss in terms.items() if name != "discriminator"]
-    update("classifier", torch.stack(classifier_terms).sum())
+    weights = {name: getattr(config, name) for name in terms if name != "discriminator"}
+    # what has weight 0 takes no backward pass: before the domains meet, the target's rows have none
+    counted = [weight * terms[name] for name, weight in weights.items() if weight or name == "source_class"]
+    update("classifier", torch.stack(counted).sum())
     return {name: loss.detach() for name, loss in terms.items()}
