@@ -270,10 +270,14 @@ def test_without_a_shift_table_3_gains_nothing_beyond_the_noise_and_at_70_30_and
     assert trend(gains_of_table_3()).mean > 0
 
 
-@pytest.mark.xfail(reason="+1.1 points with every 10 of shift (-0.2 to 2.5) on six seeds")
+@pytest.mark.xfail(reason="+1.1 points with every 10 of shift (-0.2 to 2.5) on six seeds; ten are to decide")
 def test_the_gain_of_table_3_grows_with_the_shift_beyond_the_noise():
-    """By a line through all four shifts for each seed."""
-    assert trend(gains_of_table_3()).low > 0
+    """By a line through all four shifts for each seed.
+
+    It is looked at for the third time, after three seeds and six with 95 % each: with 97.5 % the chance that any of the
+    three says so of a gain that does not grow is about 5 %.
+    """
+    assert trend(gains_of_table_3(), confidence=0.975).low > 0
 
 
 @pytest.mark.xfail(reason="+0.5, +1.2, +5.3, +4.9 points on six seeds, and at 95/5 these differ by 20")

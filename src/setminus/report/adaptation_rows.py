@@ -11,6 +11,7 @@ from scipy.special import stdtrit
 
 __all__ = [
     "CHOSEN",
+    "CONFIDENCE",
     "ESTIMATES",
     "PAPER_SHIFT",
     "RULES",
@@ -173,12 +174,12 @@ def difference(one: Row, other: Row, rule: str = RULES[0]) -> Difference | None:
     return over_seeds(shared) if shared else None
 
 
-def over_seeds(values: Sequence[float]) -> Difference:
+def over_seeds(values: Sequence[float], confidence: float = CONFIDENCE) -> Difference:
     """The mean of what each seed has, with its interval by Student's t."""
     mean = fmean(values)
     if len(values) == 1:
         return Difference(mean, None, None)
-    reach = float(stdtrit(len(values) - 1, (1 + CONFIDENCE) / 2)) * stdev(values) / len(values) ** 0.5
+    reach = float(stdtrit(len(values) - 1, (1 + confidence) / 2)) * stdev(values) / len(values) ** 0.5
     return Difference(mean, mean - reach, mean + reach)
 
 

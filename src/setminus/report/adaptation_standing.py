@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from itertools import pairwise, permutations
 from statistics import linear_regression
 
-from setminus.report.adaptation_rows import CHOSEN, ESTIMATES, Difference, Pair, Row, difference, over_seeds
+from setminus.report.adaptation_rows import (
+    CHOSEN,
+    CONFIDENCE,
+    ESTIMATES,
+    Difference,
+    Pair,
+    Row,
+    difference,
+    over_seeds,
+)
 
 __all__ = [
     "ABOUT_GAINS",
@@ -135,13 +144,13 @@ def gain_tables(pairs: Sequence[Pair]) -> list[tuple[str, list[str], list[tuple[
     return tables
 
 
-def trend(gains: Sequence[Gain]) -> Difference | None:
+def trend(gains: Sequence[Gain], confidence: float = CONFIDENCE) -> Difference | None:
     """What is gained with every 10 points of shift, by a line for each seed that all shifts have, if there are any."""
     by_seed = [gain.by_seed() for gain in gains]
     seeds = set.intersection(*({*one} for one in by_seed))
     shifts = [gain.shift for gain in gains]
     rises = [0.1 * linear_regression(shifts, [one[seed] for one in by_seed]).slope for seed in sorted(seeds)]
-    return over_seeds(rises) if rises else None
+    return over_seeds(rises, confidence) if rises else None
 
 
 def growth(name: str, gains: Sequence[Gain]) -> str:
