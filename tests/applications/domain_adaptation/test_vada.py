@@ -93,6 +93,27 @@ def test_each_player_gets_its_own_gradients():
     assert all(w.grad is None and w.requires_grad for w in networks.discriminator.parameters())
 
 
+def test_what_has_weight_0_takes_no_backward_pass():
+    networks, (source, target) = seeded(0, small), images()
+    reached = {}
+    for entropy in (0.0, 0.1):
+        target = target.detach().requires_grad_()
+        config = VadaConfig(domain=0.0, source_vat=0.0, target_vat=0.0, target_entropy=entropy)
+        _, losses = losses_of(networks, source, target, config=config)
+        losses["classifier"].backward()
+        reached[entropy] = target.grad is not None
+    assert reached == {0.0: False, 0.1: True}
+
+
+def test_a_step_whose_weights_are_all_0_changes_nothing():
+    networks, (source, target) = seeded(0, small), images()
+    config = VadaConfig(domain=0.0, source_class=0.0, source_vat=0.0, target_vat=0.0, target_entropy=0.0)
+    _, losses = losses_of(networks, source, target, config=config)
+    losses["classifier"].backward()
+    assert losses["classifier"] == 0
+    assert all(weight.grad.abs().max() == 0 for weight in networks.encoder.parameters())
+
+
 def test_the_encoder_meets_the_discriminator_after_its_update():
     networks, (source, target) = seeded(0, small), images()
     terms = vada_step(networks, source, LABELS, target, updater(networks, lr=0.1))
