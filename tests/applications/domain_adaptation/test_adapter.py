@@ -67,12 +67,15 @@ def test_labels_of_the_target_change_nothing(method, moons):
     noise = np.where(target, np.random.default_rng(0).integers(-5, 5, len(y)), y)
     missing = y.astype(object)
     missing[target] = None
+    listed = [*y[~target].tolist(), *["?"] * target.sum()]
+    assert not target[: (~target).sum()].any()
     first, *others = (
         OrthogonalAdapter(method, steps=20).fit(X, labels, sample_domain=sample_domain)
-        for labels in (y, noise, missing)
+        for labels in (y, noise, missing, listed)
     )
     for other in others:
         np.testing.assert_array_equal(other.classes_, [0, 1])
+        assert other.classes_.dtype == first.classes_.dtype
         np.testing.assert_array_equal(other.target_prior_, first.target_prior_)
         np.testing.assert_array_equal(other.predict_proba(X), first.predict_proba(X))
     # the negative control: labels of the source do

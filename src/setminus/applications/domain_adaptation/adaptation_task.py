@@ -182,6 +182,11 @@ class AdaptationTask(Task):
         return None
 
     @property
+    def met(self) -> int:
+        """The step from which on the domains have met: a network of before is not adapted."""
+        return self.config.warmup
+
+    @property
     def predictor(self) -> tuple[nn.Module, nn.Module]:
         """The encoder and the head for target rows."""
         return self.networks.encoder, self.networks.head

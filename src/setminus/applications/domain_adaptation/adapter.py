@@ -161,7 +161,8 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if y is None:
             raise ValueError("OrthogonalAdapter requires y to be passed, but the target y is None: label the source.")
         X = validate_data(self, X, dtype=np.float64)
-        labels = column_or_1d(y, warn=True)
+        # a list as it is: numpy would make words of numbers that stand beside a word of the target
+        labels = column_or_1d(np.array(y, dtype=object) if isinstance(y, list | tuple) else y, warn=True)
         if len(labels) != len(X):
             raise ValueError(f"X has {len(X)} rows, y has {len(labels)}: expected the same number.")
         of_source = self._source_rows(len(X), sample_domain)

@@ -109,6 +109,11 @@ class Cycada(AdaptationTask):
             "discriminators": adam(self.translators.discriminators.parameters(), translation_rate),
         }
 
+    @property
+    def met(self) -> int:
+        """The end of the second phase: until then the classifier is that of the warm-up."""
+        return max(int(self.schedule.translation_end), self.config.warmup)
+
     def step(self, loop: Loop) -> None:
         """One step of the phase that `loop.index` is in."""
         source, labels = loop.batch(self.source_batches)
