@@ -220,6 +220,19 @@ def test_importance_weights_in_every_term_of_the_source():
     assert float(PRIORS[0].float() @ weights) == pytest.approx(1)
 
 
+def test_importance_weights_of_a_batch_whose_classes_are_estimated_as_absent():
+    task = with_priors(VadaIw(networks(), points(), CONFIG, 0))
+    task.prior.target.copy_(torch.tensor([1.0, 0.0]))
+    weights = task.class_weights(CONFIG.warmup)
+    logits, absent = torch.randn(4, 2, generator=torch.Generator().manual_seed(0)), torch.ones(4, dtype=torch.int64)
+    cross_entropy = torch.nn.functional.cross_entropy
+    assert torch.isnan(cross_entropy(logits, absent, torch.tensor([1.0, 0.0])))
+    torch.testing.assert_close(cross_entropy(logits, absent, weights), cross_entropy(logits, absent))
+    # beside a class that is there they count for nothing
+    some = torch.tensor([0, 1, 0, 1])
+    torch.testing.assert_close(cross_entropy(logits, some, weights), cross_entropy(logits[::2], some[::2]))
+
+
 @pytest.mark.parametrize("target_classes", ["soft", "hard"])
 def test_the_orthogonal_term_is_the_formula_of_the_core(target_classes):
     r"""y is the domain, z1 the class: full \ principal with p(domain) of a half, by the core's own function."""

@@ -15,6 +15,10 @@ from setminus.nn.adversarial import domain_discriminator_loss, domain_encoder_lo
 
 __all__ = ["VadaIw"]
 
+LEAST = 1e-12
+"""The least weight of a class in the cross entropy, a weighted mean: a batch may have only classes with an estimate of
+0, whose mean would be 0 / 0. Beside any other class it is nothing."""
+
 
 class VadaIw(EstimatingVada):
     """VADA where a source row of class k weighs ``w[k] = target prior / source prior``, in every loss but VAT.
@@ -44,7 +48,7 @@ class VadaIw(EstimatingVada):
 
     def class_weights(self, step: int) -> torch.Tensor | None:
         """``w``; before the first estimate, the weights of the other methods."""
-        return super().class_weights(step) if step < self.config.warmup else self._weights()
+        return super().class_weights(step) if step < self.config.warmup else self._weights().clamp(min=LEAST)
 
     def domain_term(self, domains: Domains) -> torch.Tensor:
         """``-mean(w log(1 - D(source))) - mean(log D(target))``."""
