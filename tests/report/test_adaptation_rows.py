@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from setminus.report.adaptation_rows import CHOSEN, Row, difference, pairs_of, repeat_commands, spread
+from setminus.report.adaptation_rows import CHOSEN, Row, difference, pairs_of, spread
 from tests.made_adaptation import made_record, made_records
 
 
@@ -70,30 +70,8 @@ def test_the_estimate_is_chosen_for_all_seeds_by_information_and_not_by_accuracy
     assert CHOSEN not in alone.rows and alone.ours.method == "vada_orthogonal_em"
 
 
-def test_what_was_measured_in_parts_is_repeated_as_a_whole():
-    records = made_records()
-    assert repeat_commands(records) == [records[0]["command"]]
-    part = {**records[0], "command": f"{records[0]['command']} --pairs svhn-mnist"}
-    whole = "setminus reproduce table3 --scale quick --seeds 3"
-    assert repeat_commands([part, *records[1:]]) == [whole]
-    curve = [
-        made_record("vada", 0.5, shift=shift, seed=seed) | {"command": "a curve's"}
-        for shift in (0.95, 0.5)
-        for seed in range(3)
-    ]
-    assert repeat_commands([*records, *curve]) == [whole, f"{whole} --pairs svhn-mnist --shifts 0.5,0.95"]
-
-
-def test_a_pair_with_more_seeds_than_others_has_a_command_of_its_own():
-    usual = [made_record("vada", 0.5, pair="a-b", seed=seed) for seed in range(3)]
-    more = [
-        made_record("vada", 0.5, pair="c-d", seed=seed, shift=shift) | {"command": "another"}
-        for seed in range(6)
-        for shift in (0.7, 0.5)
-    ]
-    start = "setminus reproduce table3 --scale quick --seeds"
-    assert repeat_commands([*usual, *more]) == [f"{start} 3", f"{start} 6 --pairs c-d --shifts 0.5,0.7"]
-    assert repeat_commands([more[1], made_record("vada", 0.5, pair="a-b", shift=0.5)]) == [
-        f"{start} 1 --pairs c-d --shifts 0.5",
-        f"{start} 1 --pairs a-b --shifts 0.5",
-    ]
+def test_a_pair_tells_how_many_images_it_has():
+    (pair,) = pairs_of(made_records())
+    assert pair.images == "800 of the source and 200 held out, 1,000 of the target, 500 scored"
+    (bare,) = pairs_of([made_record("vada", 0.5) | {"metrics": {"row": {"label": "VADA", "paper": None}}}])
+    assert bare.images == ""

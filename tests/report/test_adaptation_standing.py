@@ -10,7 +10,7 @@ from tests.made_adaptation import made_record, made_records
 def records_of(pair="svhn-mnist", seeds=3, **accuracies):
     papers = {"source_only": 0.7, "vada": 0.79, "vada_iw": 0.871, "vada_orthogonal_em": 0.88}
     return [
-        made_record(method, value + 0.01 * seed, pair=pair, seed=seed, paper=papers[method])
+        made_record(method, value + 0.01 * seed, pair=pair, seed=seed, paper=papers.get(method))
         for method, value in accuracies.items()
         for seed in range(seeds)
     ]
@@ -60,6 +60,20 @@ def test_verdicts_count_pairs_and_name_those_that_are_lost():
         "Of the pairs with one seed each, w_x \\ w_1 is above VADA on 1 of 1, and above Source-Only on 1 of 1."
     )
     assert verdicts(pairs_of(records_of(vada=0.6)), "information") == []
+
+
+def test_verdicts_tell_of_the_papers_own_estimate_where_another_is_chosen():
+    rows = {"source_only": 0.5, "vada": 0.6, "vada_orthogonal_em": 0.7, "vada_orthogonal_pseudo": 0.55}
+    records = records_of("a-b", **rows)
+    for record in records:
+        record["metrics"]["information"] = 1.0 + (record["config"]["method"] == "vada_orthogonal_em")
+    assert verdicts(pairs_of(records), "information")[1:] == [
+        "By the paper's own estimate, pseudo-labels, it is above VADA on 0 of 1 (on 0 with an interval above 0), not "
+        "on a-b (-5.0 (-5.0 to -5.0)), and above Source-Only on 1 of 1 (on 1 with an interval above 0)."
+    ]
+    for record in records:
+        record["metrics"]["information"] = 1.0 + (record["config"]["method"] == "vada_orthogonal_pseudo")
+    assert len(verdicts(pairs_of(records), "information")) == 1
 
 
 def curve_records(gains, method="vada_orthogonal_em"):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from setminus.cli.errors import CommandError, check_folder
-from setminus.cli.options import Seed
 
 if TYPE_CHECKING:
     from setminus.cli.display import Display
@@ -28,7 +27,9 @@ def demo(
             show_default="all",
         ),
     ] = None,
-    seed: Seed = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of fairness and digits; the other parts have several, always the same.")
+    ] = 0,
     picture: Annotated[Path | None, typer.Option(help="Draw the result as a PNG file, too.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the path of the page only.")] = False,
 ) -> None:

@@ -27,11 +27,15 @@ def reproduce(
         ),
     ],
     scale: Annotated[
-        Literal["quick", "paper"], typer.Option(help="quick: minutes on two cores; paper: the paper's sizes.")
+        Literal["quick", "paper"], typer.Option(help="quick: for two cores; paper: the paper's sizes, for a GPU.")
     ] = "quick",
     seeds: Annotated[
         int | None,
-        typer.Option(min=1, help="How many seeds, from an experiment's first on; by default its own number."),
+        typer.Option(
+            min=1,
+            help="How many seeds, from an experiment's first on; by default its own number. Of table3, the pairs that "
+            "the paper has beyond the first four have one.",
+        ),
     ] = None,
     methods: Annotated[
         str | None, typer.Option(help="Only these of the methods that are compared, separated by commas.")

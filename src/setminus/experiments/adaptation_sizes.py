@@ -28,14 +28,9 @@ FIRST_SEED = 9
 class Size:
     """How large a run is.
 
-    No value of the quick one was chosen by a score of the table. The rate, the width and the batch are those that did
-    best on held-out source rows for their time, and so are the steps: in 1,250 a network on its source alone learned
-    .45 and .80 of the held-out images of 43 signs on two seeds, in 2,500 .84 and .94; of those of SVHN .67, and .81 in
-    2,000. How often class frequencies are estimated and that batches are balanced was chosen on USPS to MNIST and on
-    drawn digits to MNIST, pairs that are not in the table, though their target is: with a shift of 95/5 one row in a
-    batch of 16 is of the rare half, and with as many rows of each class two networks were right on .66 and .63 of the
-    target before the domains met instead of .44 and .43. That something had to change was seen on scores of the
-    table's own pairs, on seeds that are not in it: see `FIRST_SEED`.
+    What the quick one was chosen by, and what was measured on the way, is told in ``docs/how-table-3-was-set.md``.
+    In short: held-out source rows, and scores of pairs that are not in the table, though their targets are; that
+    something had to change was seen on scores of the table's own pairs, on seeds below `FIRST_SEED`.
 
     Parameters
     ----------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -100,13 +101,13 @@ def frequency_charts(pair: Pair) -> list[Chart]:
     vada = pair.rows.get("vada")
     if not estimated:
         return []
-    first = next(iter(estimated[0].metrics.values()))
     lines: list[Mark] = [_distance(row, "estimated", _short(row)) for row in estimated]
     if vada:
         lines.append(_distance(vada, "predicted", ANSWERS))
-    truth = first["prior"]["target"]
-    lines.append(Rule(round(mix_distance(first["prior"]["source"], truth), 4), "the source's own frequencies"))
-    lines.append(Rule(round(from_equal(truth), 4), "equal frequencies"))
+    priors = [one["prior"] for one in estimated[0].metrics.values()]
+    of_source = fmean(mix_distance(one["source"], one["target"]) for one in priors)
+    lines.append(Rule(round(of_source, 4), "the source's own frequencies"))
+    lines.append(Rule(round(fmean(from_equal(one["target"]) for one in priors), 4), "equal frequencies"))
     caption = (
         "Half the sum of absolute differences: 0 is exact. VADA estimates nothing; how often it answers each class "
         "stands in for it. Mean over seeds; band or whiskers: standard deviation."
@@ -115,8 +116,7 @@ def frequency_charts(pair: Pair) -> list[Chart]:
     classes = _classes(estimated[0])
     few = [row for row in estimated if row.method in ESTIMATES][:1] or estimated[:1]
     shown = few if len(classes) > MANY_CLASSES else estimated
-    truths = [one["prior"]["target"] for one in estimated[0].metrics.values()]
-    bars = [Bars(classes, _mean(truths), TRUTH)]
+    bars = [Bars(classes, _mean([one["target"] for one in priors]), TRUTH)]
     for row in shown:
         bars.append(Bars(classes, _mean([one["prior"]["estimated"][-1] for one in row.metrics.values()]), _short(row)))
     caption = "At the end of training, mean over seeds."

@@ -13,6 +13,7 @@ __all__ = [
     "CHOSEN",
     "CONFIDENCE",
     "ESTIMATES",
+    "PAPERS",
     "PAPER_SHIFT",
     "RULES",
     "Difference",
@@ -21,7 +22,6 @@ __all__ = [
     "difference",
     "over_seeds",
     "pairs_of",
-    "repeat_commands",
     "spread",
     "usual_seeds",
 ]
@@ -40,6 +40,8 @@ ESTIMATES = {
     "vada_orthogonal_pseudo": "pseudo-labels",
 }
 """The rows that differ in how the target's class frequencies are estimated."""
+PAPERS = "vada_orthogonal_pseudo"
+"""That of the paper."""
 CHOSEN = "vada_orthogonal_chosen"
 """The row that stands for `ESTIMATES` on a pair: that with the most information, the same for all seeds. To take for
 each seed that of its networks that says the most would compare the best of several with one of VADA's."""
@@ -113,6 +115,25 @@ class Pair:
     def repeated(self) -> bool:
         """Whether any row has several seeds."""
         return self.n_seeds > 1
+
+    @property
+    def images(self) -> str:
+        """How many the domains have, in words; the same for all of its rows, and nothing where no record tells.
+
+        Examples
+        --------
+        >>> rows = {"source": 800, "held_out": 200, "target": 1_000, "scored": 500}
+        >>> Pair("a-b", 0.7, {"vada": Row("vada", "VADA", None, {0: {"rows": rows}})}).images
+        '800 of the source and 200 held out, 1,000 of the target, 500 scored'
+        """
+        every = (one for row in self.rows.values() for one in row.metrics.values())
+        counts = next((one["rows"] for one in every if "rows" in one), None)
+        if counts is None:
+            return ""
+        return (
+            f"{counts['source']:,} of the source and {counts['held_out']:,} held out, {counts['target']:,} of the "
+            f"target, {counts['scored']:,} scored"
+        )
 
     @property
     def ours(self) -> Row | None:
@@ -198,28 +219,6 @@ def spread(row: Row, rule: str = RULES[0]) -> str:
 def usual_seeds(pairs: Sequence[Pair]) -> int:
     """How many a pair with several has at the paper's shift, if not more; 1 where there is no such pair."""
     return min((pair.n_seeds for pair in pairs if pair.shift == PAPER_SHIFT and pair.repeated), default=1)
-
-
-def repeat_commands(records: Sequence[Record]) -> list[str]:
-    """The command of all records; where they were measured in parts, that of the table and those of what is beyond it.
-
-    Beyond it are other shifts than the paper's, and pairs with more seeds than others with several.
-    """
-    commands = {record["command"] for record in records}
-    if len(commands) == 1:
-        return [*commands]
-    pairs = pairs_of(records)
-    start = f"setminus reproduce table3 --scale {records[-1]['config']['scale']} --seeds"
-    usual = usual_seeds(pairs)
-    beyond: dict[tuple[int, str], list[float]] = {}
-    for pair in pairs:
-        if pair.shift != PAPER_SHIFT or pair.n_seeds > usual:
-            beyond.setdefault((pair.n_seeds, pair.name), []).append(pair.shift)
-    others = [
-        f"{start} {seeds} --pairs {name} --shifts {','.join(map(str, sorted(some)))}"
-        for (seeds, name), some in beyond.items()
-    ]
-    return [*([f"{start} {usual}"] if any(pair.shift == PAPER_SHIFT for pair in pairs) else []), *others]
 
 
 def _pair(name: str, shift: float, by_method: Mapping[str, Sequence[Record]]) -> Pair:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, permutations
 from statistics import linear_regression
@@ -11,6 +11,7 @@ from setminus.report.adaptation_rows import (
     CHOSEN,
     CONFIDENCE,
     ESTIMATES,
+    PAPERS,
     Difference,
     Pair,
     Row,
@@ -78,6 +79,8 @@ def split(shift: float) -> str:
 def verdicts(pairs: Sequence[Pair], rule: str) -> list[str]:
     r"""On how many pairs ``w_x \ w_1`` is above VADA and above no adaptation, a sentence for each number of seeds.
 
+    Where the chosen estimate is not the paper's, a second one says the same of the paper's own.
+
     Parameters
     ----------
     pairs : sequence of Pair
@@ -87,9 +90,16 @@ def verdicts(pairs: Sequence[Pair], rule: str) -> list[str]:
     told = []
     for repeated, seeds in ((True, "several seeds, by the mean over these"), (False, "one seed each")):
         some = [pair for pair in pairs if pair.repeated == repeated]
-        parts = [_above(some, rival, rule) for rival in ("vada", "source_only")]
-        if any(parts):
-            told.append(f"Of the pairs with {seeds}, w_x \\ w_1 is {', and '.join(filter(None, parts))}.")
+        ours = {pair.name: pair.ours for pair in some}
+        papers = {pair.name: pair.rows.get(PAPERS) for pair in some}
+        above, above_by_the_papers = (
+            [_above(some, rows, rival, rule) for rival in ("vada", "source_only")] for rows in (ours, papers)
+        )
+        if any(above):
+            told.append(f"Of the pairs with {seeds}, w_x \\ w_1 is {', and '.join(filter(None, above))}.")
+        if any(above_by_the_papers) and any(row and row.picked not in ("", ESTIMATES[PAPERS]) for row in ours.values()):
+            found = ", and ".join(filter(None, above_by_the_papers))
+            told.append(f"By the paper's own estimate, {ESTIMATES[PAPERS]}, it is {found}.")
     return told
 
 
@@ -204,10 +214,12 @@ def _curve(pairs: Sequence[Pair], method: str) -> list[Gain]:
     return gains
 
 
-def _above(pairs: Sequence[Pair], rival: str, rule: str) -> str:
+def _above(pairs: Sequence[Pair], rows: Mapping[str, Row | None], rival: str, rule: str) -> str:
+    """On how many pairs a row of each is above its rival."""
     found = {}
     for pair in pairs:
-        gain = difference(pair.ours, pair.rows[rival], rule) if pair.ours and rival in pair.rows else None
+        own = rows[pair.name]
+        gain = difference(own, pair.rows[rival], rule) if own and rival in pair.rows else None
         if gain is not None:
             found[pair.name] = gain
     if not found:

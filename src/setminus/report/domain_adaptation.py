@@ -14,6 +14,7 @@ from setminus.report.adaptation_charts import (
     shift_charts,
     signs_of,
 )
+from setminus.report.adaptation_commands import repeat_commands
 from setminus.report.adaptation_estimates import ABOUT_DISTANCES, distance_table
 from setminus.report.adaptation_rows import (
     CHOSEN,
@@ -24,7 +25,6 @@ from setminus.report.adaptation_rows import (
     Row,
     difference,
     pairs_of,
-    repeat_commands,
     spread,
 )
 from setminus.report.adaptation_standing import (
@@ -73,31 +73,10 @@ ABOUT_TABLE = (
     "VADA over the same seeds in points, with the 95 % interval of its mean, and the paper's number. Of one seed there "
     "is neither deviation nor interval."
 )
-ABOUT_CHOICES = (
-    "All pairs, methods and shifts have one size. Rate, width, batch and steps are those that did best on held-out "
-    "source images for their time. Balanced batches and how often class frequencies are estimated were chosen on USPS "
-    "to MNIST and drawn digits to MNIST, the shrunk estimate on SVHN to USPS and drawn digits to MNIST-M: pairs that "
-    "are not in the table, though their targets are.",
-    "That something had to change was seen on scores of the table's own pairs, on lower seeds. A first size was too "
-    "small for the source. Signs got more steps. MNIST to USPS got more before the domains meet, and then balanced "
-    "batches, as its rare digits were not learned at 95/5: ours less VADA had been -0.2, 1.3, 5.2 and 3.2 points at "
-    "50/50, 70/30, 85/15 and 95/5, then 0.5, 1.9, 7.9 and 4.7. At 70/30, on MNIST to MNIST-M, SVHN to MNIST, MNIST to "
-    "USPS and signs in this order, it was 0.4, 1.6, 1.1 and -2.6 on seeds 0 to 2; -1.0, 1.4, 2.6 and -0.9 on others, "
-    "1 to 3 and 6 to 8. Then the row of shrunk estimates was added, and the first two got the steps of signs and "
-    "balanced batches: the size that all pairs have now. The last to get it was MNIST to USPS, which with 1,500 of "
-    "2,250 steps before the domains meet had 0.2, 2.6, 3.3 and 14.4 points by shift on seeds 6 to 8.",
-    "So each pair is measured on seeds of which none had been scored when its size was set: 9 to 11, or 9 alone. On "
-    "MNIST to USPS these had 0.9, 0.4, 7.6 and 2.1 points by shift, which left open whether the gain grows. 12 to 14 "
-    "were added there; that all six count, and that a line through all shifts is to tell, was set before they ran. "
-    "What came out stands. That the size is older than the scores can be seen in the project's history of MNIST to "
-    "USPS, of signs and of the pairs with one seed; size and records of the first two pairs entered it together.",
-    "That the rule information may take a network that has not met the target for the best, with balanced batches and "
-    "a target of few classes, was seen on USPS to MNIST, too: what is before does not count since. CyCADA's "
-    "translation was made to work with labels of targets in view. That one estimate is chosen for all seeds of a "
-    "pair, and not one for each seed, was decided with results on lower seeds in view.",
+ABOUT_ESTIMATES = (
     "The row of pseudo-labels has the paper's own estimate and discriminator: this learns all that tells domains "
-    "apart, and a target image counts for its most probable class. In the other three, which are ours, it learns the "
-    "orthogonal part alone, and a target image counts for each class by its probability.",
+    "apart, and a target image counts for its most probable class. In the other rows of estimates, which are ours, it "
+    "learns the orthogonal part alone, and a target image counts for each class by its probability."
 )
 NO_SOURCE_VAT = " Smoothness on the source has weight 0, which saves its passes; in the paper it has 1 on most pairs."
 PAPER_SIZE = (
@@ -208,7 +187,9 @@ def _table(pairs: Sequence[Pair], rule: str) -> dict[str, Any]:
         known = [pair.rows[method] for pair in pairs if method in pair.rows]
         cells = [_cell(pair.rows[method], pair, rule) if method in pair.rows else None for pair in pairs]
         rows.append({"method": method, "label": known[0].label, "cells": cells})
-    heads = [{"name": pair.name, "seeds": _seeds(pair), "about": pair.other_source} for pair in pairs]
+    heads = [
+        {"name": pair.name, "seeds": _seeds(pair), "images": pair.images, "about": pair.other_source} for pair in pairs
+    ]
     return {"heads": heads, "rows": rows}
 
 
@@ -222,14 +203,18 @@ def _cell(row: Row, pair: Pair, rule: str) -> dict[str, Any]:
         "against": "" if found is None else points(found),
         "paper": "" if row.paper is None else f"{100 * row.paper:.1f}",
         "picked": row.picked,
+        "seeds": "" if len(row.metrics) == pair.n_seeds else _counted(len(row.metrics)),
     }
 
 
 def _seeds(*pairs: Pair) -> str:
     """How many the rows of some pairs have."""
     counts = sorted({len(row.metrics) for pair in pairs for row in pair.rows.values()})
-    count = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"{count} seed{'s' if counts[-1] > 1 else ''}"
+    return (f"{counts[0]} to " if len(counts) > 1 else "") + _counted(counts[-1])
+
+
+def _counted(seeds: int) -> str:
+    return f"{seeds} seed{'s' if seeds > 1 else ''}"
 
 
 def _notes(records: Sequence[Record], pairs: Sequence[Pair]) -> list[str]:
@@ -241,7 +226,8 @@ def _notes(records: Sequence[Record], pairs: Sequence[Pair]) -> list[str]:
     weights = "The weights of the losses are the paper's, the same for all methods"
     weights += f", but {' and '.join(raised)}: steps are fewer." if raised else "."
     told.append(f"{weights}{NO_SOURCE_VAT if config.get('source_vat') == 0 else ''}")
-    return [*told, *ABOUT_CHOICES, *(f"{pair.name}: {pair.other_source}." for pair in pairs if pair.other_source)]
+    told.append(ABOUT_ESTIMATES)
+    return [*told, *(f"{pair.name}: {pair.other_source}." for pair in pairs if pair.other_source)]
 
 
 def _size(config: dict[str, Any]) -> str:
