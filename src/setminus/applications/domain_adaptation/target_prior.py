@@ -13,9 +13,9 @@ from torch import nn
 from setminus.applications.domain_adaptation.adaptation_task import DomainData, class_logits
 from setminus.applications.domain_adaptation.label_shift import prior_from_logits
 
-__all__ = ["Estimator", "LabelShift", "TargetPrior", "estimated_prior"]
+__all__ = ["LabelShift", "PriorEstimator", "TargetPrior", "estimated_prior"]
 
-Estimator = Literal["em", "bbse", "pseudo_hard", "pseudo_soft"]
+PriorEstimator = Literal["em", "bbse", "pseudo_hard", "pseudo_soft"]
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,15 @@ class LabelShift:
         makes of a class that is rarely predicted, log odds without bound, then costs more than it gains.
     """
 
-    estimator: Estimator = "em"
+    estimator: PriorEstimator = "em"
     every_epoch: bool = False
     momentum: float = 0.0
     rows: int = 5000
     shrinkage: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.estimator not in get_args(Estimator):
-            raise ValueError(f"estimator is {self.estimator!r}: expected one of {', '.join(get_args(Estimator))}.")
+        if self.estimator not in get_args(PriorEstimator):
+            raise ValueError(f"estimator is {self.estimator!r}: expected one of {', '.join(get_args(PriorEstimator))}.")
         if not (0 <= self.momentum < 1 and self.rows >= 1):
             raise ValueError(
                 f"momentum is {self.momentum}, rows is {self.rows}: expected a share in [0, 1), and at least one row."
