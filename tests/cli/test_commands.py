@@ -107,6 +107,44 @@ def test_a_model_that_is_already_there(command, files, tmp_path, people):
     np.testing.assert_array_equal(fair.model_.full_.estimator.coef_, model.coef_)
 
 
+@pytest.mark.parametrize("principal", ["proxy", "group"])
+@pytest.mark.parametrize("columns", [["age", "skill"], ["skill", "woman"]])
+def test_a_model_that_is_already_there_with_or_without_the_ignored_column(
+    command, tmp_path, people, principal, columns
+):
+    told = people.assign(woman=(people["sex"] == "f").astype(int)).drop(columns="sex")
+    told.to_csv(tmp_path / "people.csv", index=False)
+    setminus.save(LogisticRegression().fit(told[columns], told["income"]), tmp_path / "mine.skops")
+    arguments = ["--label", "income", "--ignore", "woman", "--full", tmp_path / "mine.skops", "--principal", principal]
+    done = command("fit", tmp_path / "people.csv", *arguments, "--out", tmp_path / "fair.skops")
+    assert done.code == 0, done.err
+    fair = setminus.load(tmp_path / "fair.skops")
+    reads_groups = principal == "group" or "woman" in columns
+    assert {*fair.feature_names_in_} == {*columns, *(["woman"] if reads_groups else [])}
+    if principal == "proxy":
+        # a proxy that sees the group is none
+        assert "woman" not in fair.model_.principals_[0].attribute_model_.feature_names_in_
+    done = command("apply", tmp_path / "fair.skops", tmp_path / "people.csv", "--out", tmp_path / "scored.csv")
+    assert done.code == 0, done.err
+    scored = pd.read_csv(tmp_path / "scored.csv")
+    assert (scored["prediction"] == fair.predict(told[[*fair.feature_names_in_]])).all()
+
+
+def test_a_model_that_is_already_there_is_not_overwritten(command, files, tmp_path, people):
+    mine = tmp_path / "mine.skops"
+    setminus.save(LogisticRegression().fit(people[["age", "skill"]], people["income"]), mine)
+    before = mine.read_bytes()
+    done = command("fit", files / "people.csv", "--label", "income", "--ignore", "sex", "--full", mine, "--out", mine)
+    assert done.code == 2 and "is read, and would be lost" in done.err
+    assert mine.read_bytes() == before
+
+
+def test_a_column_that_is_ignored_twice_takes_no_other_with_it(command, files, tmp_path):
+    done = command("fit", files / "people.csv", *COMMON, "--ignore", "sex", "--out", tmp_path / "m.skops")
+    assert done.code == 0, done.err
+    assert {*setminus.load(tmp_path / "m.skops").feature_names_in_} == {"age", "skill", "job"}
+
+
 def test_a_separate_test_file_and_a_group_it_alone_has(command, files, tmp_path, people):
     extra = people.tail(60).assign(sex=lambda t: np.where(np.arange(60) < 5, "x", t["sex"]))
     extra.to_csv(tmp_path / "test.csv", index=False)
@@ -147,6 +185,48 @@ def test_audit_judges_the_decisions_that_apply_wrote(command, files, tmp_path, p
     assert "the decisions are those of the column prediction" in said["task"]["notes"]
     assert said["metrics"]["models"][0]["audit"] == named["metrics"]["models"][0]["audit"]
     assert said["metrics"]["models"][0]["audit"] != other["metrics"]["models"][0]["audit"]
+
+
+def test_decisions_are_words_of_the_label_and_nothing_is_guessed(command, tmp_path, people):
+    unfair = people.assign(
+        p=np.where(people["sex"] == "m", 0.8, 0.2), said=people["sex"].map({"m": "high", "f": "low"})
+    )
+    unfair.assign(yes=people["sex"].map({"m": "yes", "f": "no"})).to_csv(tmp_path / "scored.csv", index=False)
+    common = ["audit", tmp_path / "scored.csv", "--label", "income", "--ignore", "sex", "--positive", "high"]
+    common += ["--score", "p", "--fail-above", 0.1]
+    assert command(*common, "--prediction", "said").code == 1
+    refused = command(*common, "--prediction", "yes")
+    assert refused.code == 2 and "the predictions hold 'no', the label 0, 1, high, low" in refused.err
+    unfair.assign(said=unfair["said"].where(unfair.index > 2)).to_csv(tmp_path / "scored.csv", index=False)
+    refused = command(*common, "--prediction", "said")
+    assert refused.code == 2 and "3 rows have no decision in said" in refused.err
+
+
+def test_a_gap_that_is_undefined_is_not_below_the_limit(command, tmp_path, people):
+    some = people[(people["sex"] == "f") | (people["income"] == "low")]
+    some.assign(p=0.5).to_csv(tmp_path / "scored.csv", index=False)
+    common = ["audit", tmp_path / "scored.csv", "--label", "income", "--ignore", "sex", "--score", "p"]
+    more = ["--positive", "high", "--constraint", "equal_opportunity", "--fail-above", 0.1]
+    done = command(*common, *more)
+    assert done.code == 1
+    assert "equal_opportunity gap is undefined, as some group has no rows of a label" in done.err
+
+
+def test_apply_leaves_the_values_of_a_csv_as_they_stand(command, files, tmp_path, people):
+    command("fit", files / "people.csv", *COMMON, "--out", tmp_path / "m.skops", "--quiet")
+    ids = ["007", "0123", "12345678901234567890123", "NA", "", " x"]
+    some = people.head(6).assign(id=ids)
+    some.to_csv(tmp_path / "some.csv", index=False)
+    for engine in ("arrow", "dask"):
+        scored = tmp_path / f"{engine}.csv"
+        done = command("apply", tmp_path / "m.skops", tmp_path / "some.csv", "--out", scored, "--engine", engine)
+        assert done.code == 0, done.err
+        read = pd.read_csv(scored, dtype=str, keep_default_na=False)
+        assert read["id"].tolist() == ids
+        assert read["skill"].tolist() == pd.read_csv(tmp_path / "some.csv", dtype=str)["skill"].tolist()
+    # other formats have types, and get those of the columns
+    command("apply", tmp_path / "m.skops", tmp_path / "some.csv", "--out", tmp_path / "some.parquet", "--quiet")
+    assert pd.read_parquet(tmp_path / "some.parquet")["age"].dtype == np.int64
 
 
 def test_the_index_of_a_data_frame_is_no_column(command, tmp_path, people):

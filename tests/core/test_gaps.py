@@ -144,6 +144,7 @@ def test_count_table_counts():
         ({"sensitive_features": GROUP[:5]}, "y_pred 8, sensitive_features 5: expected the same number"),
         ({"y_pred": PRED[:5]}, "y_pred 5"),
         ({"y_true": [1.0, np.nan] * 4}, "y_true has missing values"),
+        ({"y_true": ["yes", np.nan] * 4}, "y_true has missing values"),
         ({"y_pred": [1, None] * 4}, "y_pred mixes NoneType, int"),
         ({"y_pred": np.zeros((8, 2))}, r"y_pred has shape \(8, 2\)"),
         ({"y_true": ["0", "1"] * 4}, "labels of one type"),

@@ -27,6 +27,7 @@ def test_columns_are_crossed_and_absent_combinations_are_no_groups(kind):
     [
         ([1.0, np.nan], "column 0 has 1 missing values"),
         (np.array(["a", None], dtype=object), "1 missing"),
+        (["a", float("nan"), None], "2 missing"),
         (pd.Series(["a", None]), "1 missing"),
         (pd.Series([1, None], dtype="Int64"), "1 missing"),
         (np.array(["a", 1], dtype=object), r"cannot be ordered \(int, str\)"),

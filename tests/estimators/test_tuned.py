@@ -122,6 +122,20 @@ def test_any_scorer(rows, scoring):
     assert frontier.score.max() > frontier.score.min()
 
 
+def test_a_metric_of_ones_own_that_takes_no_weights(rows):
+    def profit(y_true, y_pred):
+        return float(np.mean(3 * (y_true & y_pred) - y_pred))
+
+    def weighted(y_true, y_pred, sample_weight=None):
+        return float(np.average(3 * (y_true & y_pred) - y_pred, weights=sample_weight))
+
+    own, known = (
+        tuned(rows, scoring=make_scorer(metric), strengths=[0, 0.8], tolerance=0.1).frontier_
+        for metric in (profit, weighted)
+    )
+    np.testing.assert_allclose(own.score, known.score)
+
+
 @pytest.mark.parametrize(("name", "metric"), [("f1", f1_score), ("balanced_accuracy", balanced_accuracy_score)])
 def test_a_score_is_the_same_counted_and_asked_row_by_row(rows, monkeypatch, name, metric):
     def by_hand(estimator, X, y):

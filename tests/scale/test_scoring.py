@@ -73,6 +73,16 @@ def test_parquet_stays_as_it_was(rows, tmp_path):
     assert [group.column(k).has_dictionary_page for k in range(5)] == [False, True, False, False, False]
 
 
+@pytest.mark.parametrize("engine", ["arrow", "dask"])
+def test_row_groups_of_no_rows_are_passed_over(rows, tmp_path, engine):
+    with pq.ParquetWriter(tmp_path / "in.parquet", rows.schema) as writer:
+        for part in (rows[:0], rows[:300], rows[:0], rows[300:], rows[:0]):
+            writer.write_table(part)
+    done = score_file(tmp_path / "in.parquet", tmp_path / "out.parquet", SCORER, engine=engine)
+    assert done.n_rows == len(rows)
+    np.testing.assert_array_equal(pq.read_table(tmp_path / "out.parquet")["orthogonal"], expected(rows))
+
+
 def test_columns_to_keep(rows, tmp_path):
     source = put(rows, tmp_path / "in.parquet")
     for keep, names in ((False, []), (["q", "id"], ["q", "id"]), (True, rows.column_names)):

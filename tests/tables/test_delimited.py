@@ -38,6 +38,21 @@ def test_blocks_end_where_rows_end(rows, size, tmp_path_factory):
     assert table.read().equals(open_table(path, header=True, separator=",").read())
 
 
+@pytest.mark.parametrize("above", [b"", b"\n", b"\xef\xbb\xbf\n\n", b"\r\n"])
+def test_empty_lines_above_the_names_make_no_row_of_them(above, tmp_path):
+    end = b"\r\n" if b"\r" in above else b"\n"
+    (tmp_path / "t.csv").write_bytes(above + end.join([b"age,sex", b"39,m", b"", b"50,f", b""]))
+    assert open_table(tmp_path / "t.csv").read().to_pydict() == {"age": [39, 50], "sex": ["m", "f"]}
+
+
+def test_as_text_values_are_as_they_stand(tmp_path):
+    (tmp_path / "t.csv").write_text("id,x\n007, ?\nNA, 1.50\n")
+    table = open_table(tmp_path / "t.csv")
+    assert table.read().to_pydict() == {"id": [7, None], "x": [None, 1.5]}
+    for source in (table.as_text(), table.scanned().as_text()):
+        assert source.read().to_pydict() == {"id": ["007", "NA"], "x": [" ?", " 1.50"]}
+
+
 def test_inch_marks_do_not_hold_back_the_blocks(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b\n" + '5" pipe,1\n' * 1000)

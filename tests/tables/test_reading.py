@@ -89,9 +89,9 @@ def test_encodings(put):
     assert open_table(put(text.encode("latin-1")), encoding="latin-1").read()["name"].to_pylist() == ["José"]
     assert open_table(put(text.encode("utf-16")), encoding="utf-16").read()["name"].to_pylist() == ["José"]
     assert open_table(put(codecs.BOM_UTF8 + text.encode())).names == ("name", "age")
-    error = refused(put(text.encode("latin-1")), "byte 12 (line 2)", "encoding='latin-1'")
+    error = refused(put(text.encode("latin-1")), "byte 12 (line 2)", "--encoding latin-1")
     assert "not UTF-8" in error.problem
-    refused(put(text.encode("utf-16")), "not UTF-8", "encoding='utf-16'")
+    refused(put(text.encode("utf-16")), "not UTF-8", "--encoding utf-16")
     refused(put("näme,age\nx,1\n".encode("latin-1")), "byte 1 (line 1)", "latin-1")
     refused(put(text), "no text encoding 'klingon'", "latin-1", encoding="klingon")
     refused(put(text), "not utf-16 text", "saved in", encoding="utf-16")

@@ -36,18 +36,22 @@ def test_a_comma_inside_values_is_not_the_separator():
         ("colour,yes\nred,yes\nblue,no\n", True),
         ("a,b\n?,\n", True),
         ("1,?\n2,x\n", False),
+        ("name,2019,sex\nann,5,m\nbob,6,f\ncy,7,m\n", True),
+        ("ann,5,m\nbob,6,f\ncy,7,m\n", False),
     ],
 )
 def test_headers_are_taken_for_data_only_where_that_is_plain(text, header):
     found = layout(text)
     assert found.header is header
-    assert bool(found.notes) == (not header or "0,1" in text or "2019" in text)
+    assert bool(found.notes) == (not header or "0,1" in text or "2019,2020" in text)
     assert layout(text, header=not header).header is not header
 
 
 def test_padding_is_no_part_of_values():
     assert layout("a, b\n1, x\n").padded
     assert layout("a, b\n1, x\n").names == ("a", "b")
+    # who writes names above such a file does not pad them
+    assert layout("a,b\n1, x\n2, y\n").padded and not layout("a, b\n1,x\n").padded
     assert not layout("a, b\n1,x\n").padded
 
 

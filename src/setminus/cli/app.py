@@ -76,7 +76,12 @@ def fit(
     principal: Annotated[
         Principal, typer.Option(help="proxy: the groups are unknown when the model is used; group: they are known.")
     ] = "proxy",
-    constraint: Annotated[Constraint, typer.Option(help="The gap between groups to bound.")] = "equalized_odds",
+    constraint: Annotated[
+        Constraint,
+        typer.Option(
+            help="The gap between groups to bound. equal_opportunity: of the --positive label, else the second of two."
+        ),
+    ] = "equalized_odds",
     agg: Annotated[
         Agg, typer.Option(help="Equalized odds: the larger difference, or the sum as in the paper.")
     ] = "max",
@@ -94,7 +99,7 @@ def fit(
 
     Example: setminus fit adult.csv --label income --ignore sex --out model.skops
     """
-    check_file(out, "--out", table, *([] if test is None else [test]))
+    check_file(out, "--out", table, Path(full), *([] if test is None else [test]))
     from setminus.cli.display import Display
     from setminus.experiments.records import write_json
     from setminus.jobs.fitting import FitConfig, fit_table
@@ -194,7 +199,12 @@ def audit(
     prediction: Annotated[str | None, typer.Option(help="Column of decisions to judge.")] = None,
     positive: Positive = None,
     threshold: Annotated[float | None, typer.Option(min=0, max=1, help="Decide by this score.")] = None,
-    constraint: Annotated[Constraint, typer.Option(help="The gap that --fail-above bounds.")] = "equalized_odds",
+    constraint: Annotated[
+        Constraint,
+        typer.Option(
+            help="The gap that --fail-above bounds. equal_opportunity: of the --positive label, else the second of two."
+        ),
+    ] = "equalized_odds",
     agg: Annotated[Agg, typer.Option(help="Equalized odds: the larger difference, or the sum.")] = "max",
     fail_above: Annotated[float | None, typer.Option(min=0, help="Exit with 1 where the gap is larger.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the audit as JSON to this file.")] = None,
@@ -243,7 +253,9 @@ def audit(
     display.text(str(result))
     limit = record.get("limit")
     if limit is not None and not limit["passed"]:
-        typer.echo(f"{limit['name']} gap {limit['value']:.3f} is above {limit['limit']:g}", err=True)
+        undefined = "is undefined, as some group has no rows of a label: that is not below"
+        found = undefined if limit["value"] is None else f"{limit['value']:.3f} is above"
+        typer.echo(f"{limit['name']} gap {found} {limit['limit']:g}", err=True)
         raise typer.Exit(1)
 
 

@@ -118,7 +118,7 @@ class Display:
 
     def table(self, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Any table of words."""
-        table = _table(*map(escape, heads))
+        table = _table(*heads)
         for row in rows:
             table.add_row(*map(escape, row))
         self.results.print()
@@ -183,7 +183,7 @@ class Display:
             ("made by", about["about"].get("command", "")),
         ]
         for when, numbers in about["about"].get("test", {}).items():
-            shown = ", ".join(f"{key.replace('_', ' ')} {value['value']:.3f}" for key, value in numbers.items())
+            shown = ", ".join(f"{key.replace('_', ' ')} {_digits(value['value'])}" for key, value in numbers.items())
             rows.append((f"{when}, on test rows", shown))
         table = _table("", "")
         table.show_header = False
@@ -199,6 +199,10 @@ class Display:
             places = [*source.urls, *([f"package {source.package}"] if source.package else [])]
             table.add_row(source.name, escape(str(path)) if path else "no", escape("; ".join(places)))
         self.results.print(table)
+
+
+def _digits(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.3f}"
 
 
 def _adapted(about: dict[str, Any]) -> list[tuple[str, str]]:

@@ -177,7 +177,9 @@ def encode_labels(values: ArrayLike, *, name: str = "y") -> tuple[NDArray[np.int
             f"{name} mixes {', '.join(kinds)}: use one type of label, and drop rows whose label is missing."
         ) from None
     labels = unique.tolist()
-    if any(label is None or label != label for label in labels):
+    # a list as it came: beside words, numpy makes the word "nan" of a missing label
+    given = values if isinstance(values, list | tuple) and array.dtype.kind == "U" else labels
+    if any(label is None or label != label for label in given):
         raise ValueError(f"{name} has missing values (NaN or None): drop those rows.")
     return codes.astype(np.intp), labels
 

@@ -33,7 +33,10 @@ def as_columns(sensitive_features: ArrayLike) -> list[NDArray[Any]]:
             f"sensitive_features has shape {values.shape}: expected one value per row (n,) or columns (n, k)."
         )
     columns = [values] if values.ndim == 1 else list(values.T)
-    for index, column in enumerate(columns):
+    # as they came: beside words of a list, numpy makes the word "nan" of a missing one
+    listed = values.dtype.kind == "U" and isinstance(sensitive_features, list | tuple)
+    given = np.asarray(sensitive_features, dtype=object) if listed else values
+    for index, column in enumerate([given] if given.ndim == 1 else list(given.T)):
         missing = _is_missing(column)
         if missing.any():
             raise ValueError(

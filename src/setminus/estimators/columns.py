@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array
 
 from setminus.core.groups import as_columns
 
-__all__ = ["as_rows", "column_arrays", "drop_columns", "take_columns"]
+__all__ = ["as_rows", "column_arrays", "drop_columns", "known_columns", "take_columns"]
 
 
 def as_rows(X: Any) -> Any:
@@ -73,6 +73,23 @@ def drop_columns(X: Any, columns: Sequence[str | int], *, parameter: str) -> Any
     width = len(names) if names is not None else X.shape[1]
     dropped = {_position(column, names, width, parameter) for column in columns}
     return take_columns(X, [i for i in range(width) if i not in dropped], parameter=parameter)
+
+
+def known_columns(model: Any, X: Any) -> Any:
+    """The columns of X that a fitted model knows by name, in its order; X as it came where it cannot be told.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from types import SimpleNamespace
+    >>> known_columns(SimpleNamespace(feature_names_in_=["b"]), pd.DataFrame({"a": [1], "b": [2]})).columns.tolist()
+    ['b']
+    """
+    names = list(getattr(model, "feature_names_in_", ()))
+    frame = nw.from_native(X, pass_through=True, eager_only=True)
+    if not names or not isinstance(frame, nw.DataFrame) or not {*names} <= {*frame.columns} or names == frame.columns:
+        return X
+    return take_columns(X, names, parameter="feature_names_in_")
 
 
 def column_arrays(sensitive_features: Any) -> list[NDArray[Any]]:

@@ -12,6 +12,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from setminus.core.checks import OnViolation, check_on_violation, check_strength
+from setminus.estimators.columns import known_columns
 from setminus.estimators.fitting import calibrated, check_classes, fit_part, needs_groups
 from setminus.estimators.principal_mixin import Columns, PrincipalMixin, Proba, subtract, tags_like
 
@@ -115,7 +116,7 @@ class OrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):  # t
         self._fit_prior(y, sample_weight)
         # the principals first: they are cheap, and they refuse bad groups before the long fit
         self._fit_principals(principals, X, y, groups, sample_weight, self.calibration)
-        self.full_ = fit_part("full", full, X, y, sample_weight=sample_weight)
+        self.full_ = fit_part("full", full, self._full_view(X), y, sample_weight=sample_weight)
         check_classes("principal", self.principals_[0].classes_, self.full_.classes_)
         return self
 
@@ -146,7 +147,11 @@ class OrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):  # t
         X = self._check_predict(X)
         wanted = any(map(needs_groups, self.principals_))
         groups = self._groups(X, sensitive_features) if wanted else None
-        return self.full_.predict_proba(X), self._principal_probas(X, groups)
+        return self.full_.predict_proba(self._full_view(X)), self._principal_probas(X, groups)
+
+    def _full_view(self, X: Any) -> Any:
+        """X for the full classifier: a model that is already there may not know the columns of the groups."""
+        return known_columns(self.full, X) if isinstance(self.full, FrozenEstimator) else X
 
     def __sklearn_tags__(self) -> Any:
         return tags_like(self, super().__sklearn_tags__(), self.full)

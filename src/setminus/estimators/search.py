@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -48,7 +49,8 @@ class Problem:
     """What the search looks at: the truth of each row, and what counts.
 
     `scoring` is a name in `COUNTED`, or a scorer, which is asked: on the few cells of the confusion
-    table where it looks at labels, once where it looks at probabilities, row by row where it is unknown.
+    table where it looks at labels, once where it looks at probabilities, row by row and without weights where it is
+    unknown or cannot take any.
     """
 
     y_codes: Codes
@@ -72,14 +74,16 @@ class Problem:
             return COUNTED[self.scoring](confusion)
         scorer, proba = self.scoring, np.exp(log_proba)
         response = getattr(scorer, "_response_method", "unknown")
-        if response == "predict":
+        weighted = _takes_weights(scorer)
+        if response == "predict" and weighted:
             # a metric of labels is a function of how often each label meets each prediction
             labels, predicted = np.indices(confusion.shape[1:]).reshape(2, -1)
             return np.array([self._ask(scorer, labels, predicted, None, counts.ravel()) for counts in confusion])
-        if response == "unknown":
+        if response in ("predict", "unknown"):
             return np.array([self._ask(scorer, self.y_codes, predictions(i), proba) for i in range(len(tables))])
         # a metric of probabilities does not see the threshold
-        return np.full(len(tables), self._ask(scorer, self.y_codes, predictions(0), proba, self.weights))
+        weights = self.weights if weighted else None
+        return np.full(len(tables), self._ask(scorer, self.y_codes, predictions(0), proba, weights))
 
     @property
     def sees_decisions(self) -> bool:
@@ -91,6 +95,12 @@ class Problem:
         rows = np.arange(len(y_codes))[:, None]
         keywords = {} if weights is None else {"sample_weight": weights}
         return float(scorer(answer, rows, self.classes[y_codes], **keywords))
+
+
+def _takes_weights(scorer: Any) -> bool:
+    """Whether what a scorer asks of a metric can be weighted; a metric of one's own often cannot."""
+    parameters = inspect.signature(getattr(scorer, "_score_func", scorer)).parameters
+    return "sample_weight" in parameters or any(one.kind is one.VAR_KEYWORD for one in parameters.values())
 
 
 class _Answer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

@@ -43,7 +43,8 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
     full, principal, prior, calibration, sensitive_columns, principal_columns, on_violation
         See `OrthogonalClassifier`.
     constraint : {"equalized_odds", "demographic_parity", "equal_opportunity"}, default="equalized_odds"
-        The gap between the groups to bound.
+        The gap between the groups to bound. Equal opportunity is that of recall, of two classes that of the second of
+        `classes_`: make y 1 for what counts as an opportunity, since of two words it is the later in the alphabet.
     agg : {"max", "sum"}, default="max"
         Equalized odds over the labels: Fairlearn takes the largest gap, the paper the sum.
     tolerance : float, default=0.05

@@ -117,7 +117,7 @@ def _audit(config: AuditConfig, timed: Stopwatch, command: str) -> tuple[Audit, 
         if judged is None and config.threshold is None and not config.score and "prediction" in table.names:
             judged = "prediction"
             notes.append("the decisions are those of the column prediction")
-        decisions = _decisions(judged, config, rows.X, classes)
+        decisions = _decisions(judged, config, rows.X, _class_of(table, config, classes))
     with timed(f"audit {len(rows):,} rows"):
         result = audit(
             rows.y,
@@ -183,18 +183,28 @@ def _score_columns(config: AuditConfig, table: Table, classes: list[Any]) -> Seq
     return names
 
 
-def _decisions(judged: str | None, config: AuditConfig, X: Any, classes: list[Any]) -> Any:
+def _class_of(table: Table, config: AuditConfig, classes: list[Any]) -> dict[str, Any]:
+    """The class that each word of a decision stands for: the classes, and with --positive the label's own values."""
+    words = {str(label): label for label in classes}
+    if config.positive is not None:
+        values = to_text(table.read([config.label]).column(config.label)).unique().to_pylist()
+        words |= {value: int(value == config.positive) for value in values if value is not None}
+    return words
+
+
+def _decisions(judged: str | None, config: AuditConfig, X: Any, class_of: dict[str, Any]) -> Any:
     if judged is None:
         return None
     check_names([judged], X.column_names, Path(config.table).name)
-    words = np.asarray(to_text(X.column(judged)).to_pylist())
-    names = {str(label): label for label in classes}
-    if config.positive is not None:
-        names[config.positive] = 1
-    unknown = sorted({str(word) for word in words.tolist()} - names.keys())
-    if unknown and config.positive is None:
+    words = to_text(X.column(judged)).to_pylist()
+    missing = sum(word is None for word in words)
+    if missing:
+        raise TableError(f"{missing:,} rows have no decision in {judged}", "Leave those rows out, or decide them.")
+    unknown = sorted({*words} - class_of.keys())
+    if unknown:
+        # nothing is guessed: "yes" taken for a no would pass for fair
         raise TableError(
-            f"the predictions hold {unknown[0]!r}, the label {', '.join(names)}",
+            f"the predictions hold {unknown[0]!r}, the label {', '.join(class_of)}",
             "Give predictions of the same classes.",
         )
-    return np.array([names.get(str(word), 0) for word in words.tolist()])
+    return np.array([class_of[word] for word in words])

@@ -124,12 +124,12 @@ def _fit(config: FitConfig, timed: Stopwatch, command: str) -> tuple[Any, Record
         train_groups = group_names(known, train.groups, known.learn(train.groups, codes))
         test_groups = group_names(known, test.groups)
         test, test_groups, notes = _known_only(test, test_groups, train)
-    model = _model(config, columns)
+    model = _model(config, columns, train.X.column_names)
     features = list(model.full.feature_names_in_) if isinstance(model.full, FrozenEstimator) else _kept(columns)
-    visible = [*features, *(config.ignore if config.principal == "group" else ())]
+    visible = [*dict.fromkeys([*features, *(model.sensitive_columns or ())])]
     X, X_test = train.X.select(visible), test.X.select(visible)
     with timed(f"fit, subtract {', '.join(config.ignore)}, tune on {model.cv} folds"):
-        keyword = {} if config.principal == "group" else {"sensitive_features": train_groups}
+        keyword = {} if model.sensitive_columns else {"sensitive_features": train_groups}
         model.fit(X, train.y, **keyword)
     with timed(f"audit before and after on {len(test):,} rows"):
         models = _audits(model, X_test, test.y, test_groups, config.seed)
@@ -151,7 +151,7 @@ def _fit(config: FitConfig, timed: Stopwatch, command: str) -> tuple[Any, Record
             "features": features,
             "columns": [asdict(column) for column in columns],
             "notes": [*train.notes, *notes],
-            "groups_needed": config.principal == "group",
+            "groups_needed": model.sensitive_columns is not None,
         },
         "metrics": {
             "betrayed": told,
@@ -207,8 +207,9 @@ def _kept(columns: list[ColumnSummary]) -> list[str]:
     return kept
 
 
-def _model(config: FitConfig, columns: list[ColumnSummary]) -> TunedOrthogonalClassifier:
+def _model(config: FitConfig, columns: list[ColumnSummary], present: list[str]) -> TunedOrthogonalClassifier:
     full: Any = None
+    sees_groups = False
     if config.full not in ("hist_gradient_boosting", "logistic"):
         if not Path(config.full).is_file():
             raise TableError(
@@ -221,9 +222,10 @@ def _model(config: FitConfig, columns: list[ColumnSummary]) -> TunedOrthogonalCl
                 f"the model in {config.full} does not say which columns it takes",
                 "Fit it on a frame, and save it again.",
             )
-        check_names(saved.feature_names_in_, [column.name for column in columns], Path(config.table).name)
+        check_names(saved.feature_names_in_, present, Path(config.table).name)
         full = FrozenEstimator(saved)
-        # the proxy learns from what the model sees: both are given the same frame
+        sees_groups = not {*saved.feature_names_in_}.isdisjoint(config.ignore)
+        # the proxy learns from what the model sees, less the groups: both are given the same frame
         columns = [column for column in columns if column.name in set(saved.feature_names_in_)]
     pipeline = _pipeline("logistic" if config.full == "logistic" else "hist_gradient_boosting", columns, config.seed)
     grouped = config.principal == "group"
@@ -233,7 +235,8 @@ def _model(config: FitConfig, columns: list[ColumnSummary]) -> TunedOrthogonalCl
         constraint=config.constraint,
         agg=config.agg,
         tolerance=config.tolerance,
-        sensitive_columns=list(config.ignore) if grouped else None,
+        # where the model takes the groups, they are in the table when it predicts, too
+        sensitive_columns=[*dict.fromkeys(config.ignore)] if grouped or sees_groups else None,
         random_state=config.seed,
     )
 

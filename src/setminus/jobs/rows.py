@@ -87,7 +87,8 @@ class Rows:
 
     def features(self, roles: Roles) -> list[ColumnSummary]:
         """What each column that a model may learn from is, and what is done with it."""
-        return describe(self.X.drop_columns(list(roles.ignore)))
+        # once each: pyarrow drops a column by its place, and of a name that comes twice the next one, too
+        return describe(self.X.drop_columns([*dict.fromkeys(roles.ignore)]))
 
 
 def read_rows(table: Table, roles: Roles) -> Rows:

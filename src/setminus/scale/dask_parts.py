@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import PackageNotFoundError, version
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,13 @@ PATIENCE = 30
 
 
 def dask_parts(
-    table: Table, scorer: Scorer, kept: list[str], needed: list[str], target: Path, scheduler: str | None
+    table: Table,
+    scorer: Scorer,
+    kept: list[str],
+    needed: list[str],
+    as_text: bool,
+    target: Path,
+    scheduler: str | None,
 ) -> Parts:
     """Rows to keep and their scores, part by part in order, scored by workers.
 
@@ -41,6 +48,8 @@ def dask_parts(
     scorer : Scorer
     kept, needed : list of str
         The columns to give back, and those that the scorer needs.
+    as_text : bool
+        Whether to give columns back as they stand in a CSV.
     target : Path
         The output; the folder of the parts is made next to it.
     scheduler : str or None
@@ -54,13 +63,16 @@ def dask_parts(
 
     with _folder(target) as folder, _client(scheduler, folder) as client:
         table = table.seekable(folder)
+        copied = table.as_text() if as_text else table
         # packed here, so that a scorer which a worker cannot make sense of fails in the task, where it is told; and
         # a task of its own, so that a long list of parts is not sent with each of them
         job = client.submit(bytes, cloudpickle.dumps((table, scorer, needed, folder)), pure=False)
         starts = table.starts[:-1]
-        futures = [client.submit(_score_part, job, index, pure=False, priority=-index) for index in range(len(starts))]
+        # a Parquet file may have row groups of no rows
+        indices = [index for index, (first, last) in enumerate(pairwise(table.starts)) if last > first]
+        futures = [client.submit(_score_part, job, index, pure=False, priority=-index) for index in indices]
         try:
-            for index, future in enumerate(futures):
+            for index, future in zip(indices, futures, strict=True):
                 try:
                     future.result()
                 except KilledWorker as error:
@@ -68,7 +80,7 @@ def dask_parts(
                         f"each worker died that scored the rows from {starts[index] + 1:,} of {table.path.name}",
                         "Give workers more memory, or write the file in smaller row groups.",
                     ) from error
-                yield table.part(index, kept), open_table(_place(folder, index)).read()
+                yield copied.part(index, kept), open_table(_place(folder, index)).read()
                 _place(folder, index).unlink()
                 future.release()
         finally:

@@ -8,20 +8,23 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
 from setminus.scale.parts import Parts, Scorer, score_rows
 from setminus.tables.columnar import ParquetSource
+from setminus.tables.delimited import CsvSource
 from setminus.tables.errors import TableError, check_names
+from setminus.tables.formats import named_kind
 from setminus.tables.reading import Table, open_table
 from setminus.tables.writing import writing
 
 __all__ = ["Scored", "score_file"]
 
 Progress = Callable[[int, int], object]
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ def score_file(
     ...     print(done.scores, scored.read_text(), sep="\n")
     ('orthogonal',)
     "id","p","q","orthogonal"
-    7,0.8,0.6,0.727...
+    "7","0.8","0.6",0.727...
     """
     if engine not in ("arrow", "dask"):
         raise ValueError(f"engine is {engine!r}: expected 'arrow' or 'dask'.")
@@ -110,12 +113,14 @@ def score_file(
         needed = scorer.columns(table)
         kept = list(table.names) if keep is True else list(keep or ())
         check_names(kept, table.names, table.path.name)
+        # from CSV to CSV a value stays as it stands: 007 would be 7, and NA empty
+        as_text = isinstance(table.source, CsvSource) and getattr(named_kind(target), "format", "") == "csv"
         if engine == "arrow":
-            parts = _arrow_parts(table, scorer, kept, needed)
+            parts = _arrow_parts(table, scorer, kept, needed, as_text)
         else:
             from setminus.scale.dask_parts import dask_parts
 
-            parts = dask_parts(table, scorer, kept, needed, target, scheduler)
+            parts = dask_parts(table, scorer, kept, needed, as_text, target, scheduler)
         done, names = 0, ()
         with closing(parts), ThreadPoolExecutor(1) as pool:
             # one part is written while the next is scored
@@ -134,15 +139,26 @@ def score_file(
     return Scored(target, done, names)
 
 
-def _arrow_parts(table: Table, scorer: Scorer, kept: list[str], needed: list[str]) -> Parts:
+def _arrow_parts(table: Table, scorer: Scorer, kept: list[str], needed: list[str], as_text: bool) -> Parts:
     """Rows to keep and their scores, part by part, in this process."""
-    columns = [name for name in table.names if name in {*kept, *needed}]
-    with threadpool_limits(1, user_api="blas"), closing(_ahead(table.batches(columns))) as batches:
-        for start, rows in zip(table.starts, batches, strict=False):
-            yield rows.select(kept), score_rows(scorer, rows, start, table.path.name)
+    read = _read(table, kept, needed, as_text)
+    with threadpool_limits(1, user_api="blas"), closing(_ahead(read)) as batches:
+        for start, (copied, rows) in zip(table.starts, batches, strict=False):
+            # a Parquet file may have row groups of no rows
+            if rows.num_rows:
+                yield copied, score_rows(scorer, rows, start, table.path.name)
 
 
-def _ahead(batches: Iterator[pa.Table]) -> Generator[pa.Table]:
+def _read(table: Table, kept: list[str], needed: list[str], as_text: bool) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """The columns to keep and those to score, part by part; both at once where they are read alike."""
+    if as_text and kept:
+        yield from zip(table.as_text().batches(kept), table.batches(needed), strict=True)
+        return
+    for rows in table.batches([name for name in table.names if name in {*kept, *needed}]):
+        yield rows.select(kept), rows
+
+
+def _ahead(batches: Iterator[Part]) -> Generator[Part]:
     """The same, each read while the one before it is worked on."""
     with ThreadPoolExecutor(1) as pool:
         following = pool.submit(next, batches, None)
@@ -158,7 +174,7 @@ def _appended(rows: pa.Table, scores: pa.Table) -> pa.Table:
         if name in rows.column_names:
             raise TableError(
                 f"the source has a column {name!r} already, which is what a score is called",
-                "Rename that column, or leave it out by keep=.",
+                "Rename that column, or leave it out of the file (keep= in Python).",
             )
         rows = rows.append_column(name, scores.column(name))
     return rows

@@ -35,7 +35,10 @@ Names = Sequence[str] | None
 
 @dataclass(frozen=True)
 class CsvSource:
-    """A text table; what only a look at every row can tell is None until `scanned`."""
+    """A text table; what only a look at every row can tell is None until `scanned`.
+
+    With `verbatim` every value is the text that the file has for it.
+    """
 
     path: Path
     layout: Layout
@@ -45,6 +48,7 @@ class CsvSource:
     schema: Any = None
     starts: tuple[int, ...] | None = None
     offsets: tuple[int, ...] = ()
+    verbatim: bool = False
 
     @classmethod
     def open(
@@ -85,6 +89,11 @@ class CsvSource:
             starts=tuple(itertools.accumulate(sizes, initial=0)),
             offsets=tuple(itertools.accumulate(lengths, initial=0)),
         )
+
+    def as_text(self) -> CsvSource:
+        """The same with every value as it stands in the file: 007 is no number, and NA is not missing."""
+        schema = None if self.schema is None else pa.schema([(name, pa.string()) for name in self.layout.names])
+        return replace(self, verbatim=True, schema=schema)
 
     def unpacked(self, path: Path) -> CsvSource:
         """The same table as plain UTF-8 text at `path`, where any block can be read on its own."""
@@ -143,19 +152,21 @@ class CsvSource:
     def _parse(self, block: memoryview | bytes, first: bool, columns: Names = None, schema: Any = None) -> pa.Table:
         layout = self.layout
         missing = [*MISSING, *(f" {token}" for token in MISSING)] if layout.padded else list(MISSING)
+        types = dict.fromkeys(layout.names, pa.string()) if self.verbatim else schema
         table = pyarrow.csv.read_csv(
             pa.BufferReader(block),
             pyarrow.csv.ReadOptions(
                 column_names=layout.names,
-                skip_rows_after_names=1 if first and layout.header else 0,
+                # empty lines count here, though they are no rows elsewhere
+                skip_rows_after_names=layout.blank + 1 if first and layout.header else 0,
                 # in one piece: the rows of a block never straddle anything
                 block_size=len(block) + 1,
             ),
             pyarrow.csv.ParseOptions(delimiter=layout.separator, newlines_in_values=True),
             pyarrow.csv.ConvertOptions(
-                column_types=schema,
+                column_types=types,
                 null_values=missing,
-                strings_can_be_null=True,
+                strings_can_be_null=not self.verbatim,
                 decimal_point=layout.decimal,
                 include_columns=columns,
             ),
@@ -164,7 +175,7 @@ class CsvSource:
             raise UnicodeDecodeError("utf-8", b"", 0, 0, "not UTF-8")
         if _ends_in_a_quote(table, block, layout):
             raise _unclosed(self.path.name)
-        return _trimmed(table) if layout.padded else table
+        return _trimmed(table) if layout.padded and not self.verbatim else table
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
@@ -209,7 +220,7 @@ class CsvSource:
             utf16 = file.read(2) in (b"\xff\xfe", b"\xfe\xff")
         return TableError(
             f"{name} is not UTF-8 text: the first byte that is not is byte {before} (line {lines + 1})",
-            f"Save it as UTF-8, or say encoding={'utf-16' if utf16 else 'latin-1'!r}.",
+            f"Save it as UTF-8, or say --encoding {'utf-16' if utf16 else 'latin-1'} (encoding= in Python).",
         )
 
     def _no_rows(self) -> TableError:
@@ -284,4 +295,4 @@ def _known(encoding: str) -> str:
         "".encode(encoding)
         return codecs.lookup(encoding).name
     except (LookupError, ValueError):
-        raise TableError(f"there is no text encoding {encoding!r}", "Say encoding='utf-8' or 'latin-1'.") from None
+        raise TableError(f"there is no text encoding {encoding!r}", "Say utf-8 or latin-1.") from None

@@ -86,6 +86,10 @@ class Table:
         """Every part in turn; no more than one is in memory at a time."""
         return self.scanned().source.stream(self._checked(columns))
 
+    def as_text(self) -> Table:
+        """The same with the values of a CSV as they stand there, and not as numbers; other files as they are."""
+        return replace(self, source=self.source.as_text()) if isinstance(self.source, CsvSource) else self
+
     def seekable(self, folder: Path) -> Table:
         """The same table with parts that can be read in any order; a packed CSV is unpacked into `folder`."""
         if not isinstance(self.source, CsvSource):

@@ -41,6 +41,8 @@ class Layout:
     decimal : {".", ","}
     line_end : bytes
         The last byte of a line.
+    blank : int
+        Empty lines above the first one that is not.
     notes : tuple of str
         Guesses that the reader of the table should know of.
     """
@@ -51,6 +53,7 @@ class Layout:
     padded: bool = False
     decimal: str = "."
     line_end: bytes = b"\n"
+    blank: int = 0
     notes: tuple[str, ...] = ()
 
 
@@ -60,7 +63,8 @@ def sniff(
     r"""Work out the layout from the beginning of a table.
 
     A first line counts as data, not names, only where that is plain: it has a number above numbers, or most of its
-    values come again below. Numbers that count up by one, such as 0, 1, 2, are names.
+    values come again below; and no more of its values look like names, as words above numbers do, or a word above
+    others that come again and again. Numbers that count up by one, such as 0, 1, 2, are names.
 
     Parameters
     ----------
@@ -83,10 +87,11 @@ def sniff(
 
     Examples
     --------
-    >>> sniff("age;income\n39;7,5\n", True, "people.csv")
-    Layout(names=('age', 'income'), separator=';', header=True, padded=False, decimal=',', line_end=b'\n', notes=())
-    >>> sniff("39, m\n50, f\n", True, "people.csv").notes
-    ('the first line looks like data: columns are called column_1 to column_2 (header=True if it holds names)',)
+    >>> layout = sniff("age;income\n39;7,5\n", True, "people.csv")
+    >>> layout.names, layout.separator, layout.decimal
+    (('age', 'income'), ';', ',')
+    >>> sniff("39, m\n50, f\n", True, "people.csv").notes[0][:65]
+    'the first line looks like data: columns are called column_1 to co'
     """
     if "\x00" in text:
         raise TableError(f"{where} is no text: it holds zero bytes", "Save the table as CSV or Parquet.")
@@ -98,7 +103,8 @@ def sniff(
     records = _records(text, separator)
     if not records:
         raise TableError(f"{where} is empty", "Give a file with a line of column names and rows below it.")
-    padded = _padded(records)
+    # the first line may be that of the names, which nobody pads
+    padded = _padded(records[1:] or records)
     if padded:
         records = [[cell.strip() for cell in record] for record in records]
     decimal = _decimal(records, separator)
@@ -110,10 +116,11 @@ def sniff(
     if header and len(records) == 1 and whole:
         raise TableError(
             f"{where} has one line only, which was taken for column names",
-            "Give a file with rows, or say header=False if that line is a row.",
+            "Give a file with rows, or say --no-header (header=False in Python) if that line is a row.",
         )
     names = _names(records[0], header, where)
-    return Layout(names, separator, header, padded, decimal, line_end.encode(), tuple(notes))
+    blank = text[: len(text) - len(text.lstrip("\r\n"))].count(line_end)
+    return Layout(names, separator, header, padded, decimal, line_end.encode(), blank, tuple(notes))
 
 
 def _records(text: str, separator: str) -> list[Record]:
@@ -157,12 +164,19 @@ def _first_is_data(records: Sequence[Record], decimal: str) -> tuple[bool, str |
     recurring = [cell for cell, column in pairs if cell in column]
     if numbers and _counts_up(numbers):
         return False, f"the numbers {numbers[0]}, {numbers[1]} ... of the first line were taken for column names"
-    if numbers or 2 * len(recurring) > len(first):
+    named = [cell for cell, column in pairs if cell not in numbers and cell not in column and _is_name(column, decimal)]
+    if (numbers or 2 * len(recurring) > len(first)) and len({*numbers, *recurring}) > len(named):
         last = f"column_{len(first)}"
         return True, (
-            f"the first line looks like data: columns are called column_1 to {last} (header=True if it holds names)"
+            f"the first line looks like data: columns are called column_1 to {last} (--header, or header=True in "
+            "Python, if it holds names)"
         )
     return False, None
+
+
+def _is_name(column: Sequence[str], decimal: str) -> bool:
+    """Whether a word above these values, and not among them, is their name: they are numbers, or come again."""
+    return len({*column}) < len(column) or all(_is_number(value, decimal) for value in column)
 
 
 def _is_number(cell: str, decimal: str) -> bool:
@@ -182,5 +196,5 @@ def _names(first: Record, header: bool, where: str) -> tuple[str, ...]:
         return tuple(f"column_{k}" for k in range(1, len(first) + 1))
     # pandas leaves the name of its index empty
     names = tuple(name or f"column_{k}" for k, name in enumerate(first, 1))
-    check_unique(names, where, ", or say header=False if the first line is a row")
+    check_unique(names, where, ", or say --no-header (header=False in Python) if the first line is a row")
     return names
