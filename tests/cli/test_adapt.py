@@ -55,7 +55,7 @@ def test_it_writes_the_model_the_record_and_the_page(command, files, tmp_path):
     assert ill["source"] < 0.3 < 0.5 < ill["target, estimated"]
     assert all(sum(mix) == pytest.approx(1) for mix in metrics["mixes"].values())
     assert 0 <= metrics["accuracy"]["adapted"]["low"] <= metrics["accuracy"]["adapted"]["value"] <= 1
-    assert len(metrics["findings"]) == 11
+    assert len(metrics["findings"]) == 12
     page = (tmp_path / "report.html").read_text()
     assert metrics["verdict"] in page and "On target rows with a label" in page
     # and again from the record alone

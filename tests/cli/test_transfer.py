@@ -236,3 +236,8 @@ def test_pictures_that_are_not_there(command, model, pictures, tmp_path, monkeyp
 def test_a_folder_that_is_no_model(command, pictures, tmp_path):
     said = refused(command("transfer", "apply", pictures, pictures, "--out", tmp_path / "out"))
     assert "holds no model" in said and "transfer fit" in said
+
+
+def test_a_folder_that_cannot_be_made(command, model, pictures):
+    within_a_file = next(pictures.iterdir()) / "sub"
+    assert "Not a directory" in refused(command("transfer", "apply", model, pictures, "--out", within_a_file))

@@ -45,6 +45,8 @@ def explanation(error: Exception) -> tuple[str, str] | None:
             wrong, *_, remedy = str(error).splitlines()
         case ChecksumError():
             wrong, remedy = str(error), "Or unset SETMINUS_DATA: the file is then fetched anew."
+        case PermissionError() | NotADirectoryError():
+            wrong, remedy = f"{error.filename}: {error.strerror}.", "Choose a file or folder that you may use."
         case ImportError() if "setminus[" in str(error):
             wrong, remedy = str(error).split(": ", 1)
         case _:

@@ -33,7 +33,7 @@ def transfer_fit(
         Path,
         typer.Option(
             help="CSV: first column file names (as in A_DIR or B_DIR, or a path from the CSV), then labels. It need "
-            "not list all pictures, and may list others.",
+            "not list all pictures, only some taken at random, and may list others.",
             show_default=False,
         ),
     ],

@@ -132,7 +132,8 @@ def to_json(record: Mapping[str, Any]) -> str:
 def write_json(path: str | os.PathLike[str], record: Mapping[str, Any]) -> Path:
     """Write a record to a file of its own; the file appears whole or not at all."""
     with written_whole(path) as partial:
-        partial.write_text(to_json(record) + "\n", encoding="utf-8")
+        # a name of the disk may be no UTF-8: JSON has an escape for that
+        partial.write_text(to_json(record) + "\n", encoding="utf-8", errors="backslashreplace")
     return Path(path)
 
 

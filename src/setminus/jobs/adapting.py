@@ -188,7 +188,7 @@ def _metrics(
         auc=_told_apart(domains, used),
         source_mix=frequencies(domains.codes),
         estimates=estimates,
-        answers=_given(delivered, None if for_target else used).mean(axis=0),
+        answers=_given(delivered, _instead(adapter, used) if for_target else used).mean(axis=0),
         decided=frequencies(after),
         alike=float(np.mean(after == again)),
     )
@@ -230,6 +230,11 @@ def _estimates(
     equal = adapter.shrinkage / len(domains.classes)
     own, again = ((model.target_prior_ - equal) / (1 - adapter.shrinkage) for model in (adapter, other))
     return {"the model": own, **by_plain, "another seed": again}
+
+
+def _instead(adapter: OrthogonalAdapter, mix: Floats) -> Floats | None:
+    """What to multiply answers for the model's own mix by, so that they are for another; None where that is it."""
+    return mix / adapter.target_prior_ if adapter.shrinkage else None
 
 
 def _given(proba: Floats, mix: Floats | None) -> Floats:

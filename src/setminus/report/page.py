@@ -84,7 +84,8 @@ def write_page(path: str | os.PathLike[str], records: Sequence[dict[str, Any]]) 
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     with written_whole(target) as partial:
-        partial.write_text(page, encoding="utf-8")
+        # a name of the disk may be no UTF-8
+        partial.write_text(page, encoding="utf-8", errors="backslashreplace")
     return target
 
 

@@ -66,7 +66,7 @@ def test_one_condition_at_a_time(changes, name, status):
         ({"gained": 0, "lost": 0}, HELPS, "warn"),
         ({"gained": 5, "lost": 95}, HELPS, "fail"),
         # better than without, and worse than no model at all
-        ({"after": 200, "mix": (0.3, 0.7)}, HELPS, "warn"),
+        ({"after": 200, "mix": (0.3, 0.7)}, "it is right more often than one class for all", "warn"),
     ],
 )
 def test_labelled_rows_one_condition_at_a_time(changes, name, status):
@@ -115,6 +115,8 @@ def test_labelled_rows_have_the_first_word():
     )
     assert said(replace(HELPED, gained=5, lost=95)).startswith("Do not use it")
     assert said(replace(HELPED, gained=2, lost=2)).endswith("labelled target rows do not tell that it helps.")
+    below = said(replace(HELPED, gained=4, lost=2, before=60, after=62))
+    assert below == "Usable with care. Doubtful that it is right more often than one class for all."
     assert said(alike=0.9) == "Usable with care. Doubtful that another seed decides alike."
     assert said(alike=0.9, recall=0.5, answers=[0.9, 0.1]) == (
         "Do not rely on it yet: not true that the columns tell the classes apart; that the adapted model's "

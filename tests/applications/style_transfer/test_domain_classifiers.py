@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from setminus.applications.style_transfer import domain_classifiers
 from setminus.applications.style_transfer.domain_classifiers import ClassifierConfig, fit_domain_classifier, log_proba
 from setminus.datasets.colored_digits import ColoredDigits
 from setminus.datasets.image_arrays import to_signed_nchw
@@ -48,6 +49,19 @@ def test_with_exact_weights_the_classifier_is_that_of_the_background_alone(paint
     plain = cells(split, log_proba(fit_domain_classifier(x, y, CONFIG, seed=0), x).exp()[:, 1].numpy())
     assert spread_by_digit < 0.3 < np.abs(plain[0] - plain[1]).max()
     assert found[:, 0].mean() < 0.3 and found[:, 1].mean() > 0.7
+
+
+def test_rows_that_are_sorted_by_domain_give_the_statistics_of_all(painted, monkeypatch):
+    _, x, y = painted
+    config, rows = replace(CONFIG, epochs=1), torch.argsort(y, stable=True)[:-1]
+    networks = []
+    for at_once in (len(x), 2000):
+        monkeypatch.setattr(domain_classifiers, "ROWS_AT_ONCE", at_once)
+        networks.append(fit_domain_classifier(x[rows], y[rows], config, seed=0))
+    whole, parts = ([part for name, part in one.named_buffers() if name.endswith("var")] for one in networks)
+    assert whole and len(x[rows]) > 2 * 2000
+    for one, other in zip(whole, parts, strict=True):
+        torch.testing.assert_close(one, other, rtol=0.02, atol=1e-4)
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_does_not(painted):

@@ -8,6 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from setminus.applications.style_transfer import folder_classifiers  # noqa: E402
 from setminus.applications.style_transfer.folder_classifiers import (  # noqa: E402
     check_principal,
     fit_folder_classifiers,
@@ -91,6 +92,9 @@ def test_too_few_labels_to_hold_any_out():
     z[[0, 1, -1]] = 0, 1, 1
     with pytest.raises(ValueError, match="too few images have labels"):
         fitted(replace(images, z=z), "change")
+    # one right image of each value could be luck, and is no reason to say that nothing can be seen
+    with pytest.raises(ValueError, match="2 labelled images are held out, so few that guessing may tell"):
+        folder_classifiers._check_column(told(np.array([0, 1]), np.array([0, 1]), np.ones(2)))
 
 
 def test_accuracy_counts_both_classes_alike():
@@ -101,6 +105,7 @@ def test_accuracy_counts_both_classes_alike():
     assert not told(verdicts, truth, alike).above_chance
     # one right image of each class could be luck
     assert not told(np.array([0, 1]), np.array([0, 1]), np.ones(2)).above_chance
+    assert told(np.array([0, 1]), np.array([0, 1]), np.ones(2)).by_chance == 1
 
 
 class Gives(torch.nn.Module):

@@ -1,7 +1,9 @@
 """Translators as files: the same pictures before and after, and nothing but whole models is read."""
 
 import json
+import os
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -104,6 +106,12 @@ def test_a_file_or_nothing_is_no_model(tmp_path):
     for path in (tmp_path / "file", tmp_path / "nothing", tmp_path):
         with pytest.raises(ValueError, match="holds no model"):
             load_translator(path)
+
+
+def test_a_folder_whose_name_is_no_utf8(model):
+    about = {"data": os.fsdecode(b"m\xe4nner to frauen")}
+    save_translator(replace(fresh(seed=1), about=about), model)
+    assert load_translator(model).about == about
 
 
 def test_while_a_model_is_replaced_there_is_none(model, monkeypatch):

@@ -103,7 +103,7 @@ def adaptation_findings(seen: Seen, judged: Judged | None = None) -> tuple[Findi
         _steady(seen),
     ]
     if judged is not None:
-        found += [_known_classes(judged), _fits(seen, judged)]
+        found += [_known_classes(judged), _fits(seen, judged), _above_one_class(judged)]
         found += [_helps(judged)] if seen.method != "source_only" else []
     return tuple(found)
 
@@ -241,17 +241,23 @@ def _fits(seen: Seen, judged: Judged) -> Finding:
     )
 
 
+def _above_one_class(judged: Judged) -> Finding:
+    return _finding(
+        "it is right more often than one class for all",
+        "ok" if judged.after > judged.most_frequent else "warn",
+        f"of {judged.n:,} labelled target rows {judged.after:,} are right, and {judged.most_frequent:,} are of the "
+        "most frequent class",
+        "Where a rare class is what you look for, that may be. Otherwise look for better columns first.",
+    )
+
+
 def _helps(judged: Judged) -> Finding:
     clear, better = judged.p_value <= SIGNIFICANCE, judged.gained > judged.lost
-    useful = judged.after > judged.most_frequent
-    status: Status = "fail" if clear and not better else "ok" if clear and useful else "warn"
-    evidence = (
-        f"of {judged.n:,}, {judged.after:,} are right with adaptation, {judged.before:,} without, and "
-        f"{judged.most_frequent:,} by always giving the most frequent class"
-    )
+    status: Status = "warn" if not clear else "ok" if better else "fail"
+    evidence = f"of {judged.n:,}, {judged.after:,} are right with adaptation, and {judged.before:,} without"
     advice = {
         "fail": "Use --method source_only, or another.",
-        "warn": "Label more rows to tell, or do without adaptation." if useful else "Look for better columns first.",
+        "warn": "Label more rows to tell, or do without adaptation.",
     }
     return _finding(HELPS, status, evidence, advice.get(status, ""))
 

@@ -8,6 +8,7 @@ along a cosine, a moving average of the weights with batch statistics of its own
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -126,8 +127,14 @@ def fit_domain_classifier(
     outcome = train(task, TrainingConfig(steps=task.steps, seed=seed, ema=config.average, log_every=0))
     fitted: nn.Module = outcome.averaged.get("network", network)
     # of a training's last steps they would be those of other weights; seeded, since a network may have noise of its own
-    seeded(seed, lambda: update_bn((signed(part) for part in x.split(ROWS_AT_ONCE)), fitted))
+    seeded(seed, lambda: update_bn(map(signed, _mixed(x)), fitted))
     return fitted.eval()
+
+
+def _mixed(x: torch.Tensor) -> Iterator[torch.Tensor]:
+    """Parts of about one size with every n-th row each: of rows sorted by domain, others would be of one domain."""
+    n_parts = -(-len(x) // ROWS_AT_ONCE)
+    return (x[part::n_parts] for part in range(n_parts))
 
 
 def log_proba(network: nn.Module, x: torch.Tensor) -> torch.Tensor:

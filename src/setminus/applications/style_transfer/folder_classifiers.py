@@ -242,6 +242,11 @@ def _column_told(column: nn.Module, held_out: Part) -> Told:
 
 
 def _check_column(found: Told) -> None:
+    if found.by_chance >= 1:
+        raise ValueError(
+            f"{found.n} labelled images are held out, so few that guessing may tell the column of all of them: label "
+            "more images, 30 or more of each value, so that the classifier can be judged."
+        )
     if not found.above_chance:
         raise ValueError(
             f"the column is told right for {found.accuracy:.0%} of {found.n} held-out images, and guessing reaches "

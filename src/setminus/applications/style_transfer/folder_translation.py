@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, get_args
 
+import torch
 from torch import nn
 
 from setminus.applications.style_transfer.folder_classifiers import (
@@ -213,10 +214,11 @@ def fit_translation(
     with step("learn to tell the folders and the column"):
         classifiers = _classifiers(images, parts, config, principal, principal_prior, folder, resume)
     train_part, held_out = parts
-    counts = {"a": len(train_part.a), "b": len(train_part.b), "a_held": len(held_out.a), "b_held": len(held_out.b)}
+    judged = [_some(images, config.judged, config.seed) for images in (held_out.a, held_out.b)]
+    counts = {"a": len(train_part.a), "b": len(train_part.b), "a_held": len(judged[0]), "b_held": len(judged[1])}
     if checked is not None:
         checked(classifiers, counts)
-    judge = FolderJudge(classifiers, held_out.a[: config.judged], held_out.b[: config.judged])
+    judge = FolderJudge(classifiers, *judged)
     task = _WatchedTask(
         networks,
         train_part.a,
@@ -252,6 +254,13 @@ def fit_translation(
         outcome,
         counts,
     )
+
+
+def _some(images: torch.Tensor, most: int, seed: int) -> torch.Tensor:
+    """At most so many, drawn by the seed: by their names, pictures of one kind may stand together."""
+    if len(images) <= most:
+        return images
+    return images[torch.randperm(len(images), generator=torch.Generator().manual_seed(seed))[:most]]
 
 
 def _classifiers(

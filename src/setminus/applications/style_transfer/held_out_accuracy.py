@@ -59,4 +59,4 @@ def told(verdicts: NDArray[Any], truth: NDArray[Any], weights: NDArray[Any]) -> 
     total = float(weights.sum())
     error = 0.5 * math.sqrt(float((weights**2).sum())) / total
     right = float((weights * (verdicts == truth)).sum())
-    return Told(right / total, int((weights > 0).sum()), 0.5 + ONE_SIDED * error)
+    return Told(right / total, int((weights > 0).sum()), min(1.0, 0.5 + ONE_SIDED * error))

@@ -103,14 +103,9 @@ def save_translator(
     """
     home = Path(folder)
     home.mkdir(parents=True, exist_ok=True)
-    # of an older model, which the first new file would make a mixture
-    (home / CONFIG).unlink(missing_ok=True)
     files = {GENERATORS: save(_tensors({"a_to_b": translator.a_to_b, "b_to_a": translator.b_to_a}))}
     if classifiers:
         files[CLASSIFIERS] = save(_tensors(classifiers))
-    for name, content in files.items():
-        with written_whole(home / name) as partial:
-            partial.write_bytes(content)
     config = {
         "format": FORMAT,
         "version": VERSION,
@@ -120,8 +115,13 @@ def save_translator(
         "about": translator.about,
         "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
     }
-    with written_whole(home / CONFIG) as partial:
-        partial.write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    # a name of the disk may be no UTF-8: JSON has an escape for that
+    told = json.dumps(config, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    # of an older model, which the first new file would make a mixture
+    (home / CONFIG).unlink(missing_ok=True)
+    for name, content in {**files, CONFIG: told + b"\n"}.items():
+        with written_whole(home / name) as partial:
+            partial.write_bytes(content)
     return home
 
 
