@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from setminus.experiments.records import read_records
-from setminus.report.laboratory.section import draw_picture, summary_of
+from setminus.report.laboratory.section import draw_picture, seeds_in_words, summary_of
 
 NAMES = ("fig1", *(f"prop{k}" for k in range(1, 8)), "fig2a", "fig2b", "fig2c", "fig3", "fig4", "theorem1", "pitfalls")
 RECORDS_OF = {"fig3": "table1", "fig4": "table1"}
@@ -38,7 +38,6 @@ def block(name: str, records: list[dict[str, Any]]) -> str:
     if name in RECORDS_OF:
         return images_block(name)
     first = records[0]
-    seeds = len({record["seed"] for record in records})
     rows = [f"| {what} | {expected} | {measured} |" for what, expected, measured in summary_of(records)]
     return "\n".join(
         [
@@ -54,7 +53,7 @@ def block(name: str, records: list[dict[str, Any]]) -> str:
             "",
             "</details>",
             "",
-            f"`{first['command']}`, {seeds} {'seed' if seeds == 1 else 'seeds'}.",
+            f"`{first['command']}`, {seeds_in_words(records)}.",
             "",
         ]
     )

@@ -27,7 +27,7 @@ def reproduce(
         ),
     ],
     scale: Annotated[
-        Literal["quick", "paper"], typer.Option(help="quick: for two cores; paper: the paper's sizes, for a GPU.")
+        Literal["quick", "paper"], typer.Option(help="quick: for two cores; paper: the paper's sizes, days on a CPU.")
     ] = "quick",
     seeds: Annotated[
         int | None,

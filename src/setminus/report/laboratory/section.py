@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Sequence
@@ -16,7 +17,16 @@ from setminus.report.charts.numbers import chart_in_words, chart_table
 from setminus.report.charts.plotly_charts import plotly_figure
 from setminus.report.charts.signs import places
 
-__all__ = ["charts_of", "draw_picture", "laboratory_section", "made_by", "same_experiment", "summary_of", "title_of"]
+__all__ = [
+    "charts_of",
+    "draw_picture",
+    "laboratory_section",
+    "made_by",
+    "same_experiment",
+    "seeds_in_words",
+    "summary_of",
+    "title_of",
+]
 
 Records = Sequence[dict[str, Any]]
 
@@ -102,7 +112,6 @@ def laboratory_section(records: Records) -> dict[str, Any]:
     """
     name, scale = same_experiment(records[0])
     charts = charts_of(records)
-    seeds = _seeds(records)
     duration = _duration(sum(record["seconds"] for record in records))
     plots = []
     for number, chart in enumerate(charts):
@@ -119,7 +128,7 @@ def laboratory_section(records: Records) -> dict[str, Any]:
         "brief": True,
         "headings": {key: names for key, names in HEADINGS.items() if key != "figures" or charts},
         "task": {"data": f"{name}, {scale} scale" if scale else name},
-        "rows": f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''}, {duration}",
+        "rows": f"{seeds_in_words(records)}, {duration}",
         "duration": duration,
         "title": title_of(name),
         "lead": records[-1].get("claim", ""),
@@ -128,6 +137,21 @@ def laboratory_section(records: Records) -> dict[str, Any]:
         "command": records[-1]["command"],
         "figures": figures,
     }
+
+
+def seeds_in_words(records: Records) -> str:
+    """How many seeds each setting was measured with.
+
+    Examples
+    --------
+    >>> seeds_in_words([{"config": {"n": n}, "seed": seed} for n, seeds in ((9, 1), (99, 3)) for seed in range(seeds)])
+    '1 to 3 seeds'
+    """
+    seeds: dict[str, set[int]] = {}
+    for record in records:
+        seeds.setdefault(json.dumps(record["config"], sort_keys=True), set()).add(record["seed"])
+    fewest, most = min(map(len, seeds.values())), max(map(len, seeds.values()))
+    return (f"{fewest} to " if fewest < most else "") + f"{most} seed{'s' if most > 1 else ''}"
 
 
 def made_by(records: Records) -> dict[str, Any]:
