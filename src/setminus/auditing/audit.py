@@ -59,7 +59,8 @@ def audit(
     proba : array-like of shape (n, n_classes), or (n,) with P(second class)
         The score under audit, for example an orthogonal classifier's.
     sensitive_features : array-like of shape (n,) or (n, k)
-        z1, the group of each row; several columns are crossed.
+        z1, the group of each row; several columns are crossed. Each value is a group: numbers such as an age, which
+        classifiers here cut into five bins when they learn, have to be cut before, as by `pandas.qcut`.
     full_proba, principal_proba : array-like like `proba`, optional
         The classifiers behind the score; without them their calibration and overlap are not judged.
     classes : sequence, optional
