@@ -91,6 +91,9 @@ def test_the_readme_has_the_pairs_with_several_seeds_and_what_is_gained_on_them(
     assert "| the same in the paper, by `test_oracle` | +10.0 |  |" in text
     assert "at its shift of 70/30, 3 seeds: accuracy" in text
     more = [made_record("vada", 0.5, seed=seed, pair="mnist-usps") for seed in range(3, 6)]
+    told = adaptation_tables.brief([*records, *more])
+    assert "70/30, 3 seeds, 6 (3 of VADA + IW) on mnist to usps: accuracy" in told
+    more += [{**one, "config": {**one["config"], "method": "vada_iw"}} for one in more]
     assert "70/30, 3 seeds, 6 on mnist to usps: accuracy" in adaptation_tables.brief([*records, *more])
     # of one estimate there is nothing to choose
     alone = adaptation_tables.brief([one for one in records if one["config"]["method"] != "vada_orthogonal_bbse"])
