@@ -12,8 +12,8 @@ from benchmarks.peers import key
 from benchmarks.points import OURS, lead, points_of
 from benchmarks.resuming import already
 from setminus.experiments.records import append_record, read_records
-from setminus.report.adaptation_rows import PAPER_SHIFT, difference, pairs_of
-from setminus.report.adaptation_standing import gains_by_shift, trend
+from setminus.report.adaptation_rows import PAPER_SHIFT, PAPERS, difference, pairs_of
+from setminus.report.adaptation_standing import Gain, gains_by_shift, trend
 from setminus.report.fairness_rows import rows_of
 from setminus.report.style_transfer_rows import rows_of as transfer_rows
 
@@ -209,10 +209,16 @@ def adaptation_pairs():
 
 def test_table_3_is_recorded_whole():
     pytest.importorskip("torch")
-    from setminus.experiments.table3 import plan
+    from setminus.experiments.table3 import CURVE_METHODS, METHODS, plan
 
-    curve = plan("quick", tuple(range(6)), pairs=("mnist-usps",), shifts=(0.5, 0.7, 0.85, 0.95))
-    runs = [run for run in plan("quick", (0, 1, 2)) if run.config["pair"] != "mnist-usps"] + curve
+    usps, rivals = ("mnist-usps",), [method for method in METHODS if method not in CURVE_METHODS]
+    shifts = (0.5, 0.7, 0.85, 0.95)
+    runs = [
+        *(run for run in plan("quick", (0, 1, 2)) if run.config["pair"] not in usps),
+        *plan("quick", tuple(range(6)), rivals, usps),
+        *plan("quick", tuple(range(7)), ("source_only",), usps, shifts),
+        *plan("quick", tuple(range(10)), [name for name in CURVE_METHODS if name != "source_only"], usps, shifts),
+    ]
     recorded = read_records(ROOT / "results" / "table3" / "records.jsonl")
     found = sorted((json.dumps(one["config"], sort_keys=True), one["seed"]) for one in recorded)
     assert found == sorted((json.dumps(run.config, sort_keys=True), seed) for run in runs for seed in run.seeds)
@@ -261,16 +267,14 @@ def gains_of_table_3():
     return gains
 
 
-def test_without_a_shift_table_3_gains_nothing_beyond_the_noise_and_at_70_30_and_85_15_it_does():
-    none, weak, strong, strongest = gains_of_table_3()
+def test_without_a_shift_table_3_gains_nothing_beyond_the_noise_and_with_any_it_does():
+    none, *shifted = gains_of_table_3()
     assert not none.found.clear
-    assert weak.found.clear and strong.found.clear
-    assert none.found.mean < weak.found.mean < strong.found.mean
-    assert strongest.found.mean > weak.found.mean
-    assert trend(gains_of_table_3()).mean > 0
+    assert all(gain.found.low > 0 for gain in shifted)
+    weak, strong, strongest = (gain.found.mean for gain in shifted)
+    assert none.found.mean < weak < min(strong, strongest)
 
 
-@pytest.mark.xfail(reason="+1.1 points with every 10 of shift (-0.2 to 2.5) on six seeds; ten are to decide")
 def test_the_gain_of_table_3_grows_with_the_shift_beyond_the_noise():
     """By a line through all four shifts for each seed.
 
@@ -278,9 +282,16 @@ def test_the_gain_of_table_3_grows_with_the_shift_beyond_the_noise():
     three says so of a gain that does not grow is about 5 %.
     """
     assert trend(gains_of_table_3(), confidence=0.975).low > 0
+    # the negative control: with the paper's own estimate it does not
+    pairs = sorted((pair for pair in adaptation_pairs() if pair.name == "mnist-usps"), key=lambda pair: pair.shift)
+    papers = [
+        Gain(pair.shift, pair.rows[PAPERS], pair.rows["vada"], difference(pair.rows[PAPERS], pair.rows["vada"]))
+        for pair in pairs
+    ]
+    assert trend(papers, confidence=0.975).low < 0
 
 
-@pytest.mark.xfail(reason="+0.5, +1.2, +5.3, +4.9 points on six seeds, and at 95/5 these differ by 20")
+@pytest.mark.xfail(reason="+0.3, +1.3, +5.2, +4.9 points on ten seeds: level from 85/15 on", strict=True)
 def test_the_gain_of_table_3_grows_with_each_step_of_the_shift():
     means = [gain.found.mean for gain in gains_of_table_3()]
     assert means == sorted(means)
