@@ -1,12 +1,20 @@
+import os
+import socket
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
 import pytest
 
-from setminus.files import written_whole
+from setminus import files
+from setminus.files import atomic_write, atomic_writes, scratch_folder
 
 
 def test_the_old_file_stays_until_the_new_one_is_whole(tmp_path):
     path = tmp_path / "file"
     path.write_text("old")
-    with written_whole(path) as partial:
+    with atomic_write(path) as partial:
         partial.write_text("new")
         assert path.read_text() == "old"
     assert path.read_text() == "new"
@@ -16,7 +24,78 @@ def test_the_old_file_stays_until_the_new_one_is_whole(tmp_path):
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_an_interruption_leaves_nothing_behind(tmp_path, error):
     path = tmp_path / "file"
-    with pytest.raises(error), written_whole(path) as partial:
+    with pytest.raises(error), atomic_write(path) as partial:
         partial.write_text("half")
         raise error
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_at_the_last_of_several_files_costs_none_of_the_old_ones(tmp_path):
+    old = [tmp_path / name for name in ("model", "page")]
+    for path in old:
+        path.write_text("old")
+    with pytest.raises(OSError, match="full"), atomic_writes(*old) as (model, page):
+        model.write_text("new")
+        page.write_text("ne")
+        raise OSError("full")
+    assert [path.read_text() for path in old] == ["old", "old"]
+    # the same without the error, so that the check above could have failed
+    with atomic_writes(*old) as partials:
+        for partial in partials:
+            partial.write_text("new")
+    assert [path.read_text() for path in old] == ["new", "new"]
+    assert sorted(tmp_path.iterdir()) == old
+
+
+def test_a_file_that_was_forgotten_costs_none_of_the_others(tmp_path):
+    path = tmp_path / "model"
+    path.write_text("old")
+    with pytest.raises(FileNotFoundError, match="page was not written"), atomic_writes(path, tmp_path / "page") as both:
+        both[0].write_text("new")
+    assert path.read_text() == "old"
+
+
+def test_a_name_as_long_as_the_disk_allows(tmp_path):
+    path = tmp_path / ("x" * 255)
+    with atomic_write(path) as partial:
+        partial.write_text("whole")
+    assert path.read_text() == "whole"
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from setminus.files import atomic_write
+with atomic_write(Path(sys.argv[1]) / "file") as partial:
+    partial.write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="processes are asked by signal 0")
+def test_what_a_killed_process_left_is_removed_by_the_next_and_nothing_else(tmp_path):
+    (tmp_path / "file").write_text("old")
+    assert subprocess.run([sys.executable, "-c", KILLED, tmp_path], check=False).returncode < 0
+    (left,) = set(tmp_path.iterdir()) - {tmp_path / "file"}
+    host = f"{zlib.crc32(socket.gethostname().encode()):08x}"
+    alive = tmp_path / f".setminus-{host}-{os.getppid()}-abc.part"
+    elsewhere = tmp_path / left.name.replace(host, "0" * 8)
+    target = tmp_path / "precious"
+    linked = tmp_path / left.name.replace(".part", "x.part")
+    foreign = tmp_path / ".setminus-notes"
+    for folder in (alive, elsewhere, target, foreign):
+        folder.mkdir()
+    linked.symlink_to(target)
+    files._remove_leftovers.cache_clear()
+    with atomic_write(tmp_path / "file") as partial:
+        partial.write_text("new")
+    assert not left.exists()
+    assert {*tmp_path.iterdir()} == {tmp_path / "file", alive, elsewhere, target, linked, foreign}
+
+
+def test_a_scratch_folder_is_readable_by_its_owner_alone(tmp_path):
+    with scratch_folder(tmp_path) as folder:
+        assert folder.parent == tmp_path
+        if os.name == "posix":
+            assert folder.stat().st_mode & 0o077 == 0
+    assert not Path(folder).exists()

@@ -1,18 +1,26 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, alone or together."""
 
 from __future__ import annotations
 
+import functools
 import os
+import re
+import shutil
+import socket
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-__all__ = ["written_whole"]
+__all__ = ["atomic_write", "atomic_writes", "scratch_folder"]
+
+SCRATCH = re.compile(r"\.setminus-(?P<host>[0-9a-f]{8})-(?P<pid>\d+)-\w+\.part")
+"""The name of a scratch folder says which process of which machine it belongs to."""
 
 
 @contextmanager
-def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A path beside `path` to write to, renamed to it when the block ends; after an error nothing is left of it.
 
     Whoever reads `path` meanwhile sees the old file, and whoever interrupts loses nothing.
@@ -30,13 +38,78 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     Examples
     --------
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with written_whole(Path(folder, "answer.txt")) as partial:
+    ...     with atomic_write(Path(folder, "answer.txt")) as partial:
     ...         _ = partial.write_text("42")
     ...     Path(folder, "answer.txt").read_text()
     '42'
     """
-    target = Path(path)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as folder:
-        partial = Path(folder, target.name)
+    with atomic_writes(path) as (partial,):
         yield partial
-        partial.replace(target)
+
+
+@contextmanager
+def atomic_writes(*paths: str | os.PathLike[str]) -> Iterator[Sequence[Path]]:
+    """Several paths to write to, each beside its place; renamed one after the other when all are complete.
+
+    A disk that is full before the last of them is complete costs none of the old files.
+
+    Parameters
+    ----------
+    *paths : path
+        In folders that exist; in the order of renaming.
+
+    Yields
+    ------
+    sequence of Path
+        In the order of `paths`; each must be a file when the block ends.
+    """
+    targets = [Path(path) for path in paths]
+    with ExitStack() as stack:
+        partials = [stack.enter_context(scratch_folder(target.parent)) / target.name for target in targets]
+        yield partials
+        for partial, target in zip(partials, targets, strict=True):
+            if not partial.is_file():
+                raise FileNotFoundError(f"{target.name} was not written: none of {len(targets)} files was replaced.")
+        for partial, target in zip(partials, targets, strict=True):
+            partial.replace(target)
+
+
+@contextmanager
+def scratch_folder(parent: Path) -> Iterator[Path]:
+    """A new folder in `parent`, removed when the block ends.
+
+    A process that is killed leaves its folder behind. The next one that writes to `parent` removes it, once its owner
+    is dead.
+    """
+    _remove_leftovers(parent.absolute())
+    prefix = f".setminus-{_host()}-{os.getpid()}-"
+    with tempfile.TemporaryDirectory(dir=parent, prefix=prefix, suffix=".part", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+# once for each folder: looking through 100,000 pictures before each of them would take longer than writing them
+@functools.lru_cache(maxsize=64)
+def _remove_leftovers(parent: Path) -> None:
+    with os.scandir(parent) as entries:
+        for entry in entries:
+            name = SCRATCH.fullmatch(entry.name)
+            # processes of another machine that shares the disk cannot be asked
+            if name and name["host"] == _host() and entry.is_dir(follow_symlinks=False) and not _runs(int(name["pid"])):
+                shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _host() -> str:
+    return f"{zlib.crc32(socket.gethostname().encode()):08x}"
+
+
+def _runs(pid: int) -> bool:
+    if os.name != "posix":
+        # there is no signal 0 to ask with, and a signal would end the process
+        return True
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -181,7 +181,7 @@ def test_a_file_that_is_read_is_not_overwritten(command, files, tmp_path, name):
     for file in ("a.csv", "b.csv"):
         (tmp_path / file).write_bytes((files / file).read_bytes())
     done = adapt(command, tmp_path, tmp_path / name, "b.csv")
-    assert done.code == 2 and "is read, and would be lost" in done.err
+    assert done.code == 2 and "is an input, and would be overwritten" in done.err
     assert (tmp_path / name).read_bytes() == (files / name).read_bytes()
 
 

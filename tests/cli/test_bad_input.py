@@ -59,7 +59,7 @@ def test_the_table_is_not_overwritten_by_the_model(command, people, tmp_path):
     done = command(
         "fit", tmp_path / "people.csv", "--label", "income", "--ignore", "sex", "--out", tmp_path / "people.csv"
     )
-    assert "is read, and would be lost" in refused(done)
+    assert "is an input, and would be overwritten" in refused(done)
     assert (tmp_path / "people.csv").read_bytes() == before
 
 

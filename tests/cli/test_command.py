@@ -90,10 +90,21 @@ def test_without_typer_one_line_says_what_to_install():
     assert 'pip install "setminus[cli]"' in done.stderr
 
 
-def test_our_own_mistakes_keep_their_traceback():
-    broken = "import setminus.cli.app as a, setminus.cli\na.app = lambda: 1 / 0\nsetminus.cli.main()"
-    done = subprocess.run([sys.executable, "-c", broken], capture_output=True, text=True)
+BROKEN = "import setminus.cli.app as a, setminus.cli\na.app = lambda: 1 / 0\nsetminus.cli.main()"
+
+
+def test_our_own_mistakes_end_in_two_lines_and_a_code_of_their_own():
+    done = subprocess.run([sys.executable, "-c", BROKEN], capture_output=True, text=True)
+    assert done.returncode == 3
     assert "ZeroDivisionError" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 2
+
+
+def test_a_traceback_is_there_for_who_asks():
+    asked = {**ENVIRONMENT, "SETMINUS_TRACEBACK": "1"}
+    done = subprocess.run([sys.executable, "-c", BROKEN], capture_output=True, text=True, env=asked)
+    assert done.returncode == 3
     assert "Traceback" in done.stderr
 
 

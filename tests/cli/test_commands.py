@@ -135,7 +135,7 @@ def test_a_model_that_is_already_there_is_not_overwritten(command, files, tmp_pa
     setminus.save(LogisticRegression().fit(people[["age", "skill"]], people["income"]), mine)
     before = mine.read_bytes()
     done = command("fit", files / "people.csv", "--label", "income", "--ignore", "sex", "--full", mine, "--out", mine)
-    assert done.code == 2 and "is read, and would be lost" in done.err
+    assert done.code == 2 and "is an input, and would be overwritten" in done.err
     assert mine.read_bytes() == before
 
 
@@ -202,14 +202,14 @@ def test_decisions_are_words_of_the_label_and_nothing_is_guessed(command, tmp_pa
     assert refused.code == 2 and "3 rows have no decision in said" in refused.err
 
 
-def test_a_gap_that_is_undefined_is_not_below_the_limit(command, tmp_path, people):
+def test_a_gap_that_is_undefined_is_neither_below_nor_above_the_limit(command, tmp_path, people):
     some = people[(people["sex"] == "f") | (people["income"] == "low")]
     some.assign(p=0.5).to_csv(tmp_path / "scored.csv", index=False)
     common = ["audit", tmp_path / "scored.csv", "--label", "income", "--ignore", "sex", "--score", "p"]
     more = ["--positive", "high", "--constraint", "equal_opportunity", "--fail-above", 0.1]
     done = command(*common, *more)
-    assert done.code == 1
-    assert "equal_opportunity gap is undefined, as some group has no rows of a label" in done.err
+    assert done.code == 3
+    assert "equal_opportunity gap is undefined: some group has no rows of a label" in done.err
 
 
 def test_apply_leaves_the_values_of_a_csv_as_they_stand(command, files, tmp_path, people):

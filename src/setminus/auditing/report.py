@@ -15,6 +15,7 @@ from setminus.auditing.intervals import Interval
 from setminus.auditing.leakage import Leakage
 from setminus.auditing.overlap import Overlap
 from setminus.core.groups import group_name
+from setminus.text import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -128,9 +129,9 @@ class Audit:
             "",
         ]
         for finding in self.findings:
-            lines.append(f"  [{finding.status:^4}] {finding.name}: {finding.evidence}.")
+            lines.append(f"  [{finding.status:^4}] {finding.name}: {printable(finding.evidence)}.")
             if finding.advice:
-                lines.append(f"         {finding.advice}")
+                lines.append(f"         {printable(finding.advice)}")
         return "\n".join([*lines, "", self.verdict])
 
     def _repr_html_(self) -> str:
@@ -144,6 +145,7 @@ def _error(calibration: Calibration) -> str:
 
 
 def _columns(table: list[list[str]]) -> list[str]:
+    table = [[*map(printable, row)] for row in table]
     widths = [max(len(cell) for cell in column) for column in zip(*table, strict=True)]
     return ["  " + "  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in table]
 

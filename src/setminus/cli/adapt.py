@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from setminus.applications.domain_adaptation.adapter_parameters import Estimate, Method, PredictPrior
-from setminus.cli.errors import check_file
-from setminus.cli.options import Encoding, Header, Json, Label, Positive, Quiet, Seed
+from setminus.cli.errors import check_outputs
+from setminus.cli.options import Encoding, Header, Json, Label, Positive, Quiet, Seed, finite
 from setminus.cli.usage import typed_command, usage
 
 __all__ = ["adapt"]
@@ -38,7 +38,10 @@ def adapt(
         typer.Option(help="How the new class mix is estimated: by likelihood, by decisions, or as in the paper."),
     ] = "em",
     shrinkage: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of equal frequencies in the estimate; 0.5 trusts it by half.")
+        float,
+        typer.Option(
+            callback=finite, min=0, max=1, help="Share of equal frequencies in the estimate; 0.5 trusts it by half."
+        ),
     ] = 0.0,
     predict_prior: Annotated[
         PredictPrior,
@@ -57,10 +60,12 @@ def adapt(
 
     Example: setminus adapt hospital_a.csv hospital_b.csv --label outcome --out adapted.skops
     """
-    check_file(out, "--out", source, target)
+    file, page = out.parent / "adaptation.json", out.parent / "report.html"
+    check_outputs({"the model": out, "its record": file, "its page": page}, [source, target])
     import setminus
     from setminus.cli.display import Display
-    from setminus.experiments.records import write_json
+    from setminus.experiments.records import to_json, write_json
+    from setminus.files import atomic_writes
     from setminus.jobs.adapting import AdaptConfig, adapt_tables
     from setminus.report.page import write_page
 
@@ -81,12 +86,12 @@ def adapt(
     )
     model, record = adapt_tables(config, display.step, typed_command())
     record["usage"], record["usage_command"] = usage(out)
-    with display.step("write the model, the record and the page"):
-        setminus.save(model, out)
-        file = write_json(out.parent / "adaptation.json", record)
-        page = write_page(out.parent / "report.html", [record])
+    with display.step("write the model, the record and the page"), atomic_writes(file, page, out) as partials:
+        write_json(partials[0], record)
+        write_page(partials[1], [record])
+        setminus.save(model, partials[2])
     if json:
-        typer.echo(file.read_text(encoding="utf-8"))
+        typer.echo(to_json(record))
         return
     display.columns(record["task"])
     _show(record, display)

@@ -11,7 +11,7 @@ import setminus
 from setminus.cli.adapt import adapt
 from setminus.cli.data import data_app
 from setminus.cli.demo import demo
-from setminus.cli.errors import check_file
+from setminus.cli.errors import ExitCode, check_outputs
 from setminus.cli.options import (
     Agg,
     Constraint,
@@ -26,8 +26,10 @@ from setminus.cli.options import (
     Quiet,
     Seed,
     Trusted,
+    finite,
 )
 from setminus.cli.reproduce import reproduce
+from setminus.cli.streams import echo
 from setminus.cli.transfer import transfer_app
 from setminus.cli.usage import typed_command, usage
 
@@ -85,9 +87,9 @@ def fit(
     agg: Annotated[
         Agg, typer.Option(help="Equalized odds: the larger difference, or the sum as in the paper.")
     ] = "max",
-    tolerance: Annotated[float, typer.Option(min=0, help="How large that gap may be.")] = 0.05,
+    tolerance: Annotated[float, typer.Option(callback=finite, min=0, help="How large that gap may be.")] = 0.05,
     test: Annotated[Path | None, typer.Option(help="A file to judge by, instead of held-out rows.")] = None,
-    test_size: Annotated[float, typer.Option(help="Share of the rows to hold out.")] = 0.25,
+    test_size: Annotated[float, typer.Option(callback=finite, help="Share of the rows to hold out.")] = 0.25,
     seed: Seed = 0,
     header: Header = None,
     encoding: Encoding = "utf-8",
@@ -99,9 +101,14 @@ def fit(
 
     Example: setminus fit adult.csv --label income --ignore sex --out model.skops
     """
-    check_file(out, "--out", table, Path(full), *([] if test is None else [test]))
+    audit_file, page = out.parent / "audit.json", out.parent / "report.html"
+    check_outputs(
+        {"the model": out, "its audit": audit_file, "its page": page},
+        [table, Path(full), *([] if test is None else [test])],
+    )
     from setminus.cli.display import Display
-    from setminus.experiments.records import write_json
+    from setminus.experiments.records import to_json, write_json
+    from setminus.files import atomic_writes
     from setminus.jobs.fitting import FitConfig, fit_table
     from setminus.report.page import write_page
 
@@ -128,12 +135,12 @@ def fit(
         "with the ignored columns" if record["task"]["groups_needed"] else "without the ignored columns, if you like"
     )
     record["usage"], record["usage_command"] = usage(out, needs)
-    with display.step("write the model, the audit and the page"):
-        setminus.save(model, out)
-        audit_file = write_json(out.parent / "audit.json", record)
-        page = write_page(out.parent / "report.html", [record])
+    with display.step("write the model, the audit and the page"), atomic_writes(audit_file, page, out) as partials:
+        write_json(partials[0], record)
+        write_page(partials[1], [record])
+        setminus.save(model, partials[2])
     if json:
-        typer.echo(audit_file.read_text(encoding="utf-8"))
+        typer.echo(to_json(record))
         return
     display.columns(record["task"])
     display.models(record)
@@ -151,7 +158,9 @@ def apply(
     prior: Annotated[
         str | None, typer.Option(help="Class frequencies of the principal's data, by commas, or uniform.")
     ] = None,
-    strength: Annotated[float, typer.Option(min=0, help="How much to subtract; 1 is the paper's formula.")] = 1.0,
+    strength: Annotated[
+        float, typer.Option(callback=finite, min=0, help="How much to subtract; 1 is the paper's formula.")
+    ] = 1.0,
     engine: Annotated[Engine, typer.Option(help="arrow: here; dask: 2 processes, or a cluster.")] = "arrow",
     scheduler: Annotated[str | None, typer.Option(help="Address of a running Dask scheduler.")] = None,
     header: Header = None,
@@ -164,7 +173,7 @@ def apply(
     Example: setminus apply model.skops big.parquet --out scored.parquet
     Example: setminus apply scores.parquet --full p0,p1 --principal q0,q1 --prior 0.7,0.3 --out scored.parquet
     """
-    check_file(out, "--out", *arguments)
+    check_outputs({"the scored table": out}, arguments)
     from setminus.cli.display import Display
     from setminus.jobs.applying import apply_file
 
@@ -198,7 +207,9 @@ def audit(
     ] = None,
     prediction: Annotated[str | None, typer.Option(help="Column of decisions to judge.")] = None,
     positive: Positive = None,
-    threshold: Annotated[float | None, typer.Option(min=0, max=1, help="Decide by this score.")] = None,
+    threshold: Annotated[
+        float | None, typer.Option(callback=finite, min=0, max=1, help="Decide by this score.")
+    ] = None,
     constraint: Annotated[
         Constraint,
         typer.Option(
@@ -206,7 +217,9 @@ def audit(
         ),
     ] = "equalized_odds",
     agg: Annotated[Agg, typer.Option(help="Equalized odds: the larger difference, or the sum.")] = "max",
-    fail_above: Annotated[float | None, typer.Option(min=0, help="Exit with 1 where the gap is larger.")] = None,
+    fail_above: Annotated[
+        float | None, typer.Option(callback=finite, min=0, help="Exit with 1 where the gap is larger.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the audit as JSON to this file.")] = None,
     page: Annotated[Path | None, typer.Option(help="Write a page about it to this file.")] = None,
     seed: Seed = 0,
@@ -219,11 +232,11 @@ def audit(
 
     Example: setminus audit scored.parquet --label income --ignore sex --score p --fail-above 0.1
     """
-    for path, option in ((out, "--out"), (page, "--page")):
-        if path is not None:
-            check_file(path, option, table)
+    outputs = {"the audit": out, "the page": page}
+    check_outputs({what: path for what, path in outputs.items() if path is not None}, [table], option="--out or --page")
     from setminus.cli.display import Display
     from setminus.experiments.records import to_json, write_json
+    from setminus.files import atomic_writes
     from setminus.jobs.auditing import AuditConfig, audit_table
     from setminus.report.page import write_page
 
@@ -244,19 +257,23 @@ def audit(
         encoding=encoding,
     )
     result, record = audit_table(config, display.step, typed_command())
-    if out is not None:
-        write_json(out, record)
-    if page is not None:
-        write_page(page, [record])
+    wanted = [path for path in (out, page) if path is not None]
+    with atomic_writes(*wanted) as partials:
+        for partial, path in zip(partials, wanted, strict=True):
+            if path is out:
+                write_json(partial, record)
+            else:
+                write_page(partial, [record])
     if json:
         typer.echo(to_json(record))
     display.text(str(result))
     limit = record.get("limit")
     if limit is not None and not limit["passed"]:
-        undefined = "is undefined, as some group has no rows of a label: that is not below"
-        found = undefined if limit["value"] is None else f"{limit['value']:.3f} is above"
-        typer.echo(f"{limit['name']} gap {found} {limit['limit']:g}", err=True)
-        raise typer.Exit(1)
+        if limit["value"] is None:
+            echo(f"{limit['name']} gap is undefined: some group has no rows of a label", err=True)
+            raise typer.Exit(ExitCode.UNJUDGED)
+        echo(f"{limit['name']} gap {limit['value']:.3f} is above {limit['limit']:g}", err=True)
+        raise typer.Exit(ExitCode.GAP_TOO_LARGE)
 
 
 @app.command()
@@ -283,8 +300,9 @@ def report(
     out: Annotated[Path | None, typer.Option(help="Where to write the page; beside the records by default.")] = None,
 ) -> None:
     """Make the page again, from the records alone."""
-    from setminus.jobs.reporting import page_of
+    from setminus.jobs.reporting import record_files, write_records_page
 
-    if out is not None:
-        check_file(out, "--out")
-    typer.echo(page_of(runs, out).resolve())
+    files = record_files(runs)
+    page = (runs.parent if runs.is_file() else runs) / "report.html" if out is None else out
+    check_outputs({"the page": page}, files)
+    echo(write_records_page(files, page).resolve())

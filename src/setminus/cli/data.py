@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from setminus.cli.streams import echo
+
 __all__ = ["data_app"]
 
 data_app = typer.Typer(help="The data sets that the project knows: list them, fetch one.", no_args_is_help=True)
@@ -27,4 +29,4 @@ def data_fetch(name: Annotated[str, typer.Argument(help="A name of the list.")])
     from setminus.tables.errors import check_names
 
     check_names([name], [source.name for source in available()], "the list", what="file")
-    typer.echo(fetch(name))
+    echo(fetch(name))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from setminus.cli.errors import CommandError, check_folder
+from setminus.cli.streams import echo
 
 if TYPE_CHECKING:
     from setminus.cli.display import Display
@@ -150,7 +151,7 @@ def _show(measured: dict[str, Records], out: Path, picture: Path | None, display
         display.summary("Colored digits, smaller than the paper's", summary_of(measured["digits"]))
     if "adaptation" in measured:
         display.summary("Digits in another mix", summary_of(measured["adaptation"]))
-    typer.echo(page.resolve())
+    echo(page.resolve())
 
 
 def _theory_rows(records: Records) -> list[tuple[str, str, str]]:

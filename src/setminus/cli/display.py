@@ -21,6 +21,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
+from rich.text import Text
+
+from setminus.text import printable
 
 __all__ = ["Display"]
 
@@ -44,6 +47,13 @@ class Runs:
     failed: Callable[[str], None]
 
 
+class _PrintableConsole(Console):
+    """A console on which names from a table cannot move the cursor, change colours or begin a line."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str("\n".join(map(printable, text.split("\n"))), **options)
+
+
 class Display:
     """Progress and results on stderr and stdout, or nothing at all.
 
@@ -54,8 +64,8 @@ class Display:
 
     def __init__(self, quiet: bool = False):
         # progress is no result: stdout stays fit for a pipe
-        self.progress = Console(stderr=True, quiet=quiet, highlight=False)
-        self.results = Console(quiet=quiet, highlight=False)
+        self.progress = _PrintableConsole(stderr=True, quiet=quiet, highlight=False)
+        self.results = _PrintableConsole(quiet=quiet, highlight=False)
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -65,7 +75,7 @@ class Display:
         # in a log file a spinner is a heap of empty lines
         shown = self.progress.is_terminal
         with Progress(*columns, console=self.progress, transient=True, disable=not shown) as progress:
-            task = progress.add_task(escape(name), total=None)
+            task = progress.add_task(_label(name), total=None)
             with _listening(lambda done, total: progress.update(task, completed=done - 1, total=total)):
                 yield
         self.progress.print(f"{time.perf_counter() - start:6.1f} s  {escape(name)}")
@@ -93,13 +103,13 @@ class Display:
         )
         start = time.perf_counter()
         with Progress(*columns, console=self.progress, transient=True, disable=not self.progress.is_terminal) as bar:
-            task = bar.add_task(escape(name), total=None)
+            task = bar.add_task(_label(name), total=None)
 
             @contextmanager
             def step(what: str) -> Iterator[None]:
-                bar.update(task, description=escape(f"{name}: {what}"))
+                bar.update(task, description=_label(f"{name}: {what}"))
                 yield
-                bar.update(task, description=escape(name))
+                bar.update(task, description=_label(name))
 
             yield Runs(
                 step=step,
@@ -125,11 +135,13 @@ class Display:
         self.results.print(table)
 
     def say(self, *lines: str) -> None:
-        """Plain lines, as they are."""
+        """Plain lines."""
         for line in lines:
-            self.results.print(line, markup=False, soft_wrap=True)
+            self.results.print(printable(line), markup=False, soft_wrap=True)
 
-    text = say
+    def text(self, text: str) -> None:
+        """A text of several lines, as it is laid out."""
+        self.say(*text.split("\n"))
 
     def models(self, record: dict[str, Any]) -> None:
         """The models of a fairness record side by side."""
@@ -199,6 +211,11 @@ class Display:
             places = [*source.urls, *([f"package {source.package}"] if source.package else [])]
             table.add_row(source.name, escape(str(path)) if path else "no", escape("; ".join(places)))
         self.results.print(table)
+
+
+def _label(text: str) -> str:
+    # a progress bar takes markup, and does not ask the console
+    return escape(printable(text))
 
 
 def _digits(value: float | None) -> str:

@@ -1,11 +1,27 @@
-"""Which errors a user can mend, in two lines: what is wrong, and what to do."""
+"""How a command ends: its exit codes, the two lines of an error, and which outputs it may write."""
 
 from __future__ import annotations
 
 import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
 from pathlib import Path
 
-__all__ = ["CommandError", "check_file", "check_folder", "explanation"]
+__all__ = ["CommandError", "ExitCode", "check_folder", "check_outputs", "explanation"]
+
+
+class ExitCode(IntEnum):
+    """What the exit code of a command means."""
+
+    DONE = 0
+    GAP_TOO_LARGE = 1
+    """The gap is above ``audit --fail-above``; nothing else ends with 1."""
+    INPUT = 2
+    """The input, the options or the machine (a full disk, no memory) stopped it: the message says what to change."""
+    UNJUDGED = 3
+    """Could not judge: the gap is undefined, or setminus itself failed."""
+    INTERRUPTED = 130
 
 
 class CommandError(Exception):
@@ -16,62 +32,93 @@ class CommandError(Exception):
         self.lines = (wrong, remedy)
 
 
-def explanation(error: Exception) -> tuple[str, str] | None:
-    """What to tell the user instead of a traceback; None where the mistake is ours.
+def explanation(error: Exception) -> tuple[ExitCode, str, str]:
+    """The exit code and the two lines that stand for an error.
 
     Examples
     --------
-    >>> print(*explanation(CommandError("the file is empty", "give one with rows")), sep="; ")
+    >>> print(*explanation(CommandError("the file is empty", "give one with rows"))[1:], sep="; ")
     Error: the file is empty; give one with rows
-    >>> explanation(KeyError("x")) is None
-    True
+    >>> explanation(KeyError("x"))[0].name
+    'UNJUDGED'
     """
     # not at the top: --help must not wait for it
     from setminus.datasets.sources import ChecksumError, DataUnavailableError
 
     problem, advice = getattr(error, "problem", None), getattr(error, "advice", None)
+    code = ExitCode.INPUT
     if problem is not None and advice is not None:
         # a TableError: asked by its parts, since its module needs pyarrow
-        return f"Error: {problem}.", str(advice)
+        return code, f"Error: {problem}.", str(advice)
     match error:
         case CommandError(lines=(wrong, remedy)):
             pass
-        case ValueError() | FileNotFoundError() | TypeError() if not isinstance(error, ChecksumError):
-            # the library's errors say what came and what to do around a colon
-            wrong, _, remedy = str(error).partition(": ")
-            remedy = remedy[:1].upper() + remedy[1:] or "Mend the input, and try again."
         case DataUnavailableError():
             # between the first and the last line is the list of what was tried
             wrong, *_, remedy = str(error).splitlines()
         case ChecksumError():
             wrong, remedy = str(error), "Or unset SETMINUS_DATA: the file is then fetched anew."
-        case PermissionError() | NotADirectoryError():
-            wrong, remedy = f"{error.filename}: {error.strerror}.", "Choose a file or folder that you may use."
+        case OSError(errno=int(), strerror=str()):
+            wrong = f"{error.filename or 'the output'}: {error.strerror}."
+            remedy = "Choose a file or folder that you may use, on a disk with room."
+        case MemoryError():
+            wrong, remedy = "the memory of this machine is not enough.", "Give fewer rows, or smaller pictures."
+        case ValueError() | FileNotFoundError() | TypeError():
+            # the library's errors say what came and what to do around a colon
+            wrong, _, remedy = str(error).partition(": ")
+            remedy = remedy[:1].upper() + remedy[1:] or "Mend the input, and try again."
         case ImportError() if "setminus[" in str(error):
             wrong, remedy = str(error).split(": ", 1)
         case _:
-            return None
-    return f"Error: {wrong}", remedy
+            code = ExitCode.UNJUDGED
+            wrong = f"setminus failed with {type(error).__name__}: {error}"
+            remedy = "Nothing was judged. Please report this; with SETMINUS_TRACEBACK=1 it shows where it happened."
+    return code, f"Error: {wrong}", remedy
 
 
-def check_file(path: Path, option: str, *inputs: Path) -> None:
-    """Raise before any long work where a file cannot be written, or is one of those that are read."""
-    if any(path.resolve() == other.resolve() for other in inputs):
-        raise CommandError(f"{path} is read, and would be lost.", f"Name another file: {option} FILE")
-    if path.is_dir():
-        raise CommandError(f"{path} is a folder.", f"Name a file: {option} {path / 'NAME'}")
-    check_folder(path.parent, option)
-    if path.exists() and not os.access(path, os.W_OK):
-        raise CommandError(f"{path} may not be overwritten.", f"Choose another file: {option} FILE")
+def check_outputs(outputs: Mapping[str, Path], inputs: Iterable[Path] = (), *, option: str = "--out") -> None:
+    """Raise before any long work where an output is an input or another output, or cannot be written.
+
+    Parameters
+    ----------
+    outputs : mapping of str to Path
+        Each file to be written, by what it is.
+    inputs : iterable of Path
+    option : str
+        The option that decides where they are.
+    """
+    read = list(inputs)
+    taken: dict[str, Path] = {}
+    for what, path in outputs.items():
+        if any(_same(path, other) for other in read):
+            raise CommandError(
+                f"{path} is an input, and would be overwritten by {what}.", f"Name another file: {option} FILE"
+            )
+        for other, place in taken.items():
+            if _same(path, place):
+                raise CommandError(f"{path} is both {other} and {what}.", f"Name another file: {option} FILE")
+        taken[what] = path
+        if path.is_dir():
+            raise CommandError(f"{path} is a folder.", f"Name a file: {option} {path / 'NAME'}")
+        check_folder(path.parent, option)
+        if path.exists() and not os.access(path, os.W_OK):
+            raise CommandError(f"{path} may not be overwritten.", f"Choose another file: {option} FILE")
+
+
+def _same(path: Path, other: Path) -> bool:
+    if os.path.realpath(path) == os.path.realpath(other):
+        return True
+    # two names of one file, by a link or by upper and lower case
+    return path.exists() and other.exists() and path.samefile(other)
 
 
 def check_folder(folder: Path, option: str) -> None:
     """Make a folder, and raise before any long work where nothing can be written to it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".setminus-write-test"
-        probe.touch()
-        probe.unlink()
+        # of a name that nobody can have put there before
+        with tempfile.TemporaryFile(dir=folder):
+            pass
     except OSError as error:
         raise CommandError(
             f"cannot write to {folder}: {error.strerror or error}.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 import typer
@@ -20,7 +21,16 @@ __all__ = [
     "Quiet",
     "Seed",
     "Trusted",
+    "finite",
 ]
+
+
+def finite(value: float | None) -> float | None:
+    """Refuse infinity and nan, which no bound of an option catches."""
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is no number to compare with.")
+    return value
+
 
 Principal = Literal["proxy", "group"]
 Constraint = Literal["equalized_odds", "demographic_parity", "equal_opportunity"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from setminus.cli.errors import CommandError, check_folder
+from setminus.cli.streams import echo
 
 if TYPE_CHECKING:
     from setminus.cli.display import Display
@@ -100,7 +101,7 @@ def reproduce(
         from setminus.report.page import write_page
 
         with display.step("write the page of all"):
-            typer.echo(write_page(out / "index.html", measured).resolve())
+            echo(write_page(out / "index.html", measured).resolve())
     if failures:
         raise FailedRunsError(failures)
 
@@ -148,4 +149,4 @@ def _show(name: str, records: list[dict[str, Any]], file: Path, folder: Path, di
             paths.append(picture)
         paths.append(write_page(folder / "index.html", records))
     for path in paths:
-        typer.echo(path.resolve())
+        echo(path.resolve())

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from setminus.cli.errors import CommandError, check_folder
-from setminus.cli.options import Quiet
+from setminus.cli.errors import CommandError, ExitCode, check_outputs
+from setminus.cli.options import Quiet, finite
+from setminus.cli.streams import echo
 from setminus.cli.usage import typed_command
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def transfer_fit(
     steps: Annotated[int, typer.Option(min=1, help="Steps of training; twice as many take twice as long.")] = 2_000,
     width: Annotated[int, typer.Option(min=1, help="Channels of the networks' first layers.")] = 32,
     batch_size: Annotated[int, typer.Option(min=1, help="Pictures of each folder in a step.")] = 16,
-    rate: Annotated[float, typer.Option(help="Learning rate of the generators.")] = 2e-4,
+    rate: Annotated[float, typer.Option(callback=finite, help="Learning rate of the generators.")] = 2e-4,
     every: Annotated[int, typer.Option(min=1, help="Steps between two sample grids and checkpoints.")] = 500,
     allow_grey: Annotated[
         bool, typer.Option("--allow-grey", help="Take grey pictures, too, which are refused otherwise.")
@@ -72,7 +73,10 @@ def transfer_fit(
     Example: setminus transfer fit men/ women/ --labels people.csv --keep hair --out model/ --size 32 --steps 500
     """
     column, role = _one_of(change, keep)
-    check_folder(out, "--out")
+    for name, folder in (("A_DIR", a_dir), ("B_DIR", b_dir)):
+        if out.resolve() == folder.resolve():
+            raise CommandError(f"{out} is {name}, whose pictures are read.", "Name another folder: --out FOLDER")
+    check_outputs({"the page": out / "report.html", "the record": out / "records.jsonl"}, [labels])
     from setminus.cli.display import Display
 
     _prepare_torch()
@@ -106,8 +110,8 @@ def transfer_fit(
     except KeyboardInterrupt:
         begun = (out / CHECKPOINTS).exists()
         advice = f"Go on with: {command} --resume" if begun else "Nothing was kept: begin again with the same command."
-        typer.echo(f"Stopped. {advice}", err=True)
-        raise typer.Exit(130) from None
+        echo(f"Stopped. {advice}", err=True)
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
     _show(record, display)
     display.say(
         f"model  {out}",

@@ -17,7 +17,7 @@ from setminus.datasets.image_sets import IMAGE_SETS, ImageSet
 from setminus.datasets.official_images import Arrays, forget_fetched, read_official
 from setminus.datasets.sources import ChecksumError, DataUnavailableError, cache_folder, find_local
 from setminus.datasets.split import Split
-from setminus.files import written_whole
+from setminus.files import atomic_write
 
 logger = logging.getLogger(__name__)
 
@@ -182,7 +182,7 @@ def _prepare(known: ImageSet, prepared: Path) -> None:
             split = _split(arrays[f"x_{part}"], labels, f"the official {part} part of {known.name}", known)
             checked |= {f"x_{part}": split.x} | ({} if labels is None else {f"y_{part}": split.y})
     prepared.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(prepared) as partial:
+    with atomic_write(prepared) as partial:
         np.savez(partial, allow_pickle=False, **checked)
     forget_fetched(known.name)
     logger.info("prepared %s at %s", known.name, prepared)

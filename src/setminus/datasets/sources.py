@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from setminus.datasets.source_table import SOURCES, Source
-from setminus.files import written_whole
+from setminus.files import atomic_write
 
 logger = logging.getLogger(__name__)
 
@@ -224,7 +224,7 @@ def _store(content: IO[bytes], source: Source) -> None:
     """Write to the cache beside the final name, check, rename: no reader ever sees half a file."""
     target = _cache_path(source)
     target.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(target) as partial:
+    with atomic_write(target) as partial:
         with partial.open("wb") as file:
             shutil.copyfileobj(content, file)
         _check(partial, source)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
-from setminus.files import written_whole
+from setminus.files import atomic_write
 
 __all__ = ["load", "save"]
 
@@ -63,7 +63,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
     """
     import skops.io
 
-    with written_whole(path) as partial:
+    with atomic_write(path) as partial:
         partial.write_bytes(skops.io.dumps(model))
     return Path(path)
 

@@ -13,7 +13,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from setminus.files import written_whole
+from setminus.files import atomic_write
+from setminus.text import printable_json
 
 __all__ = ["append_record", "read_records", "to_json", "versions", "write_json"]
 
@@ -126,14 +127,13 @@ def to_json(record: Mapping[str, Any]) -> str:
       "accuracy": 0.9
     }
     """
-    return json.dumps(record, allow_nan=False, default=_plain, indent=2, ensure_ascii=False)
+    return printable_json(json.dumps(record, allow_nan=False, default=_plain, indent=2, ensure_ascii=False))
 
 
 def write_json(path: str | os.PathLike[str], record: Mapping[str, Any]) -> Path:
     """Write a record to a file of its own; the file appears whole or not at all."""
-    with written_whole(path) as partial:
-        # a name of the disk may be no UTF-8: JSON has an escape for that
-        partial.write_text(to_json(record) + "\n", encoding="utf-8", errors="backslashreplace")
+    with atomic_write(path) as partial:
+        partial.write_text(to_json(record) + "\n", encoding="utf-8")
     return Path(path)
 
 

@@ -3,37 +3,40 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from setminus.experiments.records import read_records
 from setminus.report.page import EXPERIMENTS, write_page
 
-__all__ = ["page_of"]
+__all__ = ["record_files", "write_records_page"]
 
 NAMES = ("records.jsonl", "audit.json", "adaptation.json")
 
 
-def page_of(runs: Path, out: Path | None = None) -> Path:
-    """Write the page of a folder of records, or of one file of them.
+def record_files(runs: Path) -> list[Path]:
+    """The files of records in a folder, also in folders below it; or the one file that was given."""
+    files = [runs] if runs.is_file() else sorted(file for name in NAMES for file in runs.rglob(name))
+    if not files:
+        raise ValueError(f"there are no records in {runs}: expected {' or '.join(NAMES)}, as the other commands write.")
+    return files
+
+
+def write_records_page(files: Sequence[Path], out: Path) -> Path:
+    """Write the page of files of records.
 
     Parameters
     ----------
-    runs : Path
-        A file of records, or a folder with such files, also in folders below it.
-    out : Path, optional
-        By default ``report.html`` beside the records.
+    files : sequence of Path
+        See `record_files`.
+    out : Path
 
     Returns
     -------
     Path
     """
-    files = [runs] if runs.is_file() else sorted(file for name in NAMES for file in runs.rglob(name))
-    if not files:
-        raise ValueError(f"there are no records in {runs}: expected {' or '.join(NAMES)}, as the other commands write.")
-    records = [record for file in files for record in _shown(file)]
-    folder = runs.parent if runs.is_file() else runs
-    return write_page(folder / "report.html" if out is None else out, records)
+    return write_page(out, [record for file in files for record in _shown(file)])
 
 
 def _shown(file: Path) -> list[dict[str, Any]]:

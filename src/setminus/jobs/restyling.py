@@ -11,7 +11,7 @@ import numpy as np
 
 from setminus.applications.style_transfer.translator import Direction, load_translator
 from setminus.datasets.image_files import SUFFIXES, UnreadableImageError, decode_into, show_names
-from setminus.files import written_whole
+from setminus.files import atomic_write
 from setminus.tables.errors import TableError
 
 __all__ = ["naming_unreadable", "translate_files"]
@@ -70,7 +70,7 @@ def translate_files(
         part = slice(start, start + AT_ONCE)
         translated = translator.translate(images[part], direction)
         for image, target in zip(translated, targets[part], strict=True):
-            with written_whole(target) as partial:
+            with atomic_write(target) as partial:
                 Image.fromarray(image).save(partial, format="PNG")
         if progress is not None:
             progress(min(start + AT_ONCE, len(files)), len(files))

@@ -23,7 +23,7 @@ from setminus.datasets.images import UNLABELLED
 from setminus.datasets.two_factor_folder import LabelledImages, TwoFactorFolder
 from setminus.experiments.fairness_record import Step, Stopwatch
 from setminus.experiments.records import Record, append_record, versions
-from setminus.files import written_whole
+from setminus.files import atomic_write
 from setminus.jobs.restyling import naming_unreadable
 from setminus.nn.task import NotFiniteError
 from setminus.report.page import write_page
@@ -146,10 +146,11 @@ def fit_folders(
     timed.seconds["train the generators"] = made.outcome.seconds
     record = _record(config, images, made, notes, timed.seconds, command)
     about = {key: record["task"][key] for key in ("column", "values", "role", "data")}
-    with timed("write the model and the page"):
+    # the page is complete before the model is replaced: a full disk must not leave one without the other
+    with timed("write the model and the page"), atomic_write(out / "report.html") as page:
+        write_page(page, [record])
         save_translator(replace(made.translator, about=about), out, made.classifiers.modules)
         append_record(out / "records.jsonl", record)
-        write_page(out / "report.html", [record])
     _remove_checkpoints(out)
     return record
 
@@ -188,7 +189,7 @@ def _write_png(path: Path, image: Bytes) -> None:
     from PIL import Image
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(path) as partial:
+    with atomic_write(path) as partial:
         Image.fromarray(image).save(partial, format="PNG")
 
 

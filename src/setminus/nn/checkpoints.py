@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
-from setminus.files import written_whole
+from setminus.files import atomic_write
 
 __all__ = ["has_checkpoint", "load_checkpoint", "remove_leftovers", "save_checkpoint"]
 
@@ -37,9 +37,9 @@ def save_checkpoint(folder: Path, step: int, state: Any) -> None:
     tensors: dict[str, torch.Tensor] = {}
     plain = _packed(state, "", tensors)
     name = f"checkpoint-{step:09d}.safetensors"
-    with written_whole(folder / name) as partial:
+    with atomic_write(folder / name) as partial:
         save_file(tensors, partial)
-    with written_whole(folder / INDEX) as partial:
+    with atomic_write(folder / INDEX) as partial:
         partial.write_text(json.dumps({"step": step, "tensors": name, "state": plain}, allow_nan=False))
     _remove_others(folder, name)
 

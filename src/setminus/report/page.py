@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from setminus.files import written_whole
+from setminus.files import atomic_write
 from setminus.report.adapted_table import adapted_table_section
 from setminus.report.audit import audit_section
 from setminus.report.domain_adaptation import domain_adaptation_section
@@ -83,7 +83,7 @@ def write_page(path: str | os.PathLike[str], records: Sequence[dict[str, Any]]) 
     page = build_page(records)
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(target) as partial:
+    with atomic_write(target) as partial:
         # a name of the disk may be no UTF-8
         partial.write_text(page, encoding="utf-8", errors="backslashreplace")
     return target

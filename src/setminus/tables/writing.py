@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from setminus.files import scratch_folder
 from setminus.tables.errors import TableError
 from setminus.tables.formats import ENDINGS, Kind, named_kind
 
@@ -56,21 +56,21 @@ def writing(
         raise TableError(
             f"the ending of {target.name} says no format that can be written", f"Use one of {', '.join(ENDINGS)}."
         )
-    beside = target.parent / f".{target.name}.{uuid.uuid4().hex[:8]}.part"
-    with _refusing(target):
-        if target.is_dir():
-            raise TableError(f"{target} is a folder", "Give the name of a file to write.")
-        sink = beside.open("xb")
-    writer = TableWriter(target, sink, kind, {"compression": compression, "use_dictionary": dictionary})
-    try:
-        yield writer
-        writer.close()
+    with ExitStack() as stack:
         with _refusing(target):
-            beside.replace(target)
-    except BaseException:
-        writer.abandon()
-        beside.unlink(missing_ok=True)
-        raise
+            if target.is_dir():
+                raise TableError(f"{target} is a folder", "Give the name of a file to write.")
+            partial = stack.enter_context(scratch_folder(target.parent)) / target.name
+            sink = partial.open("xb")
+        writer = TableWriter(target, sink, kind, {"compression": compression, "use_dictionary": dictionary})
+        try:
+            yield writer
+            writer.close()
+        except BaseException:
+            writer.abandon()
+            raise
+        with _refusing(target):
+            partial.replace(target)
 
 
 class TableWriter:

@@ -18,7 +18,7 @@ from setminus.applications.style_transfer.evaluation import translate
 from setminus.applications.style_transfer.pixels import image_tensor
 from setminus.applications.style_transfer.translation_networks import kind_for, networks_for
 from setminus.datasets.image_arrays import Bytes, from_signed_nchw
-from setminus.files import written_whole
+from setminus.files import atomic_writes
 
 __all__ = ["CONFIG", "Direction", "ImageTranslator", "load_translator", "save_translator"]
 
@@ -117,10 +117,10 @@ def save_translator(
     }
     # a name of the disk may be no UTF-8: JSON has an escape for that
     told = json.dumps(config, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace")
-    # of an older model, which the first new file would make a mixture
-    (home / CONFIG).unlink(missing_ok=True)
-    for name, content in {**files, CONFIG: told + b"\n"}.items():
-        with written_whole(home / name) as partial:
+    files[CONFIG] = told + b"\n"
+    # the checksums last: between two renames a reader finds a mixture, and they refuse it
+    with atomic_writes(*(home / name for name in files)) as partials:
+        for partial, content in zip(partials, files.values(), strict=True):
             partial.write_bytes(content)
     return home
 

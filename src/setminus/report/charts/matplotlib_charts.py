@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setminus.files import written_whole
+from setminus.files import atomic_write
 from setminus.report.charts.chart import Area, Bars, Chart, Line, Numbers, Points, Rule, Surface
 from setminus.report.charts.signs import BOUNDARY, DASHES, GREY, MANY_POINTS, kind_colours, look, places
 from setminus.report.theme import SIGNS
@@ -79,7 +79,7 @@ def save_figure(figure: Figure, path: Path, *, colours: int = COLOURS) -> None:
 
     full = io.BytesIO()
     figure.savefig(full, format="png")
-    with Image.open(full) as image, written_whole(path) as partial:
+    with Image.open(full) as image, atomic_write(path) as partial:
         few = image.convert("RGB").quantize(colours, dither=Image.Dither.NONE)
         few.save(partial, format="PNG", optimize=True)
 
