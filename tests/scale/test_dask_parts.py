@@ -100,6 +100,9 @@ class Slow:
     def columns(self, table):
         return ["id"]
 
+    def drift(self, rows):
+        return {}
+
     def score(self, rows):
         with open(self.log, "a") as file:  # noqa: PTH123
             file.write(f"{os.getpid()} {rows['id'][0].as_py()}\n")
@@ -140,6 +143,9 @@ def test_a_killed_worker_neither_loses_nor_doubles_a_row(rows, cluster, tmp_path
 class Deadly:
     def columns(self, table):
         return ["id"]
+
+    def drift(self, rows):
+        return {}
 
     def score(self, rows):
         os._exit(1)

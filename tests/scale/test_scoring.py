@@ -149,6 +149,9 @@ class Interrupted:
     def columns(self, table):
         return ["p"]
 
+    def drift(self, rows):
+        return {}
+
     def score(self, rows):
         if rows["id"][0].as_py() >= 600:
             raise self.error
@@ -169,6 +172,9 @@ def test_an_interrupt_leaves_what_was_there(error, rows, tmp_path):
 class Short:
     def columns(self, table):
         return ["p"]
+
+    def drift(self, rows):
+        return {}
 
     def score(self, rows):
         return pa.table({"score": rows["p"][1:]})

@@ -163,6 +163,9 @@ def apply(
     ] = 1.0,
     engine: Annotated[Engine, typer.Option(help="arrow: here; dask: 2 processes, or a cluster.")] = "arrow",
     scheduler: Annotated[str | None, typer.Option(help="Address of a running Dask scheduler.")] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse a table with values that training did not have, before scoring it.")
+    ] = False,
     header: Header = None,
     encoding: Encoding = "utf-8",
     trust: Trusted = None,
@@ -176,6 +179,7 @@ def apply(
     check_outputs({"the scored table": out}, arguments)
     from setminus.cli.display import Display
     from setminus.jobs.applying import apply_file
+    from setminus.tables.drift import drift_text, unranged_text
 
     display = Display(quiet)
     with display.rows() as progress:
@@ -191,8 +195,14 @@ def apply(
             header=header,
             encoding=encoding,
             trusted=tuple(trust or ()),
+            strict=strict,
             progress=progress,
         )
+    # also when quiet: the scores of such rows are guesses
+    if unseen := drift_text(done.drift):
+        typer.echo(f"Warning: values that training did not have: {unseen}. --strict refuses such a table.", err=True)
+    if unranged := unranged_text(done.drift):
+        typer.echo(f"Warning: not compared with training, as the model lacks their range: {unranged}.", err=True)
     display.say(f"{done.n_rows:,} rows with {', '.join(done.scores)} in {out}")
 
 
@@ -203,9 +213,13 @@ def audit(
     ignore: Ignore,
     score: Annotated[
         list[str] | None,
-        typer.Option(help="Column with the probability of the second class, or one for each class (repeat)."),
+        typer.Option(
+            help="Column with the probability of --positive, else of the second class; or one for each class (repeat)."
+        ),
     ] = None,
-    prediction: Annotated[str | None, typer.Option(help="Column of decisions to judge.")] = None,
+    prediction: Annotated[
+        str | None, typer.Option(help="Column of decisions to judge, in the label's own values.")
+    ] = None,
     positive: Positive = None,
     threshold: Annotated[
         float | None, typer.Option(callback=finite, min=0, max=1, help="Decide by this score.")

@@ -29,6 +29,7 @@ def apply_file(
     header: bool | None = None,
     encoding: str = "utf-8",
     trusted: tuple[str, ...] = (),
+    strict: bool = False,
     progress: Callable[[int, int], object] | None = None,
 ) -> Scored:
     """Score a file and write it with its scores.
@@ -42,7 +43,7 @@ def apply_file(
         Columns of probabilities, separated by commas; one column is that of the second of two classes.
     prior : str, optional
         Class frequencies by commas, or "uniform".
-    strength, engine, scheduler, header, encoding, trusted, progress
+    strength, engine, scheduler, header, encoding, trusted, strict, progress
         See `score_file` and `open_table`.
 
     Returns
@@ -55,6 +56,8 @@ def apply_file(
             f"{len(files)} files came",
             "Give the table alone with --full, --principal and --prior." if ready else "Give a model and a table.",
         )
+    if ready and strict:
+        raise TableError("--strict came without a model", "Leave it away: columns of probabilities had no training.")
     table = open_table(files[-1], header=header, encoding=encoding)
     scorer: Scorer
     if ready:
@@ -67,7 +70,7 @@ def apply_file(
     else:
         scorer = ModelScorer(files[0], trusted)
     try:
-        return score_file(table, out, scorer, engine=engine, scheduler=scheduler, progress=progress)
+        return score_file(table, out, scorer, engine=engine, scheduler=scheduler, strict=strict, progress=progress)
     except ValueError as error:
         raise TableError.of(error) from error
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,13 +16,11 @@ from setminus.estimators.groups import Groups
 from setminus.experiments.fairness_record import Step, Stopwatch
 from setminus.experiments.records import Record, versions
 from setminus.jobs.rows import Roles, group_names, read_rows
-from setminus.tables.errors import TableError, check_names
-from setminus.tables.reading import Table, open_table
-from setminus.tables.values import to_numbers, to_text
+from setminus.jobs.scored_columns import ScoredColumns
+from setminus.tables.errors import TableError
+from setminus.tables.reading import open_table
 
 __all__ = ["AuditConfig", "audit_table"]
-
-PREFIX = "proba_"
 
 
 @dataclass(frozen=True)
@@ -37,11 +34,14 @@ class AuditConfig:
     ignore : tuple of str
         The columns whose groups are compared.
     score : tuple of str
-        One column with the probability of the positive class, or one for each class; by default the columns
-        ``proba_<class>`` that ``setminus apply`` writes.
+        One column with the probability of `positive`, without it of the second class in sorted order; or one for each
+        class. A column ``proba_X`` is always the probability of the value X of the label. By default the columns of
+        that name, which ``setminus apply`` writes.
     prediction : str, optional
-        A column of decisions. By default that of `threshold`; else, where the scores are those that ``setminus
-        apply`` wrote, its column ``prediction``; else the most probable class.
+        A column of decisions, in the label's own values or ``not V`` for all but the `positive` value V; with
+        `positive` also in codes 0 and 1, where the label has neither value. By default that of `threshold`; else,
+        where the scores are those that ``setminus apply`` wrote, its column ``prediction``; else the most probable
+        class.
     positive : str, optional
         The value of the label that counts as 1.
     threshold : float, optional
@@ -101,32 +101,38 @@ def _audit(config: AuditConfig, timed: Stopwatch, command: str) -> tuple[Audit, 
         table = open_table(config.table, header=config.header, encoding=config.encoding)
         roles = Roles(config.label, config.ignore, config.positive)
         rows = read_rows(table, roles)
-        classes = np.unique(rows.y).tolist()
-        scores = _score_columns(config, table, classes)
-        proba = np.column_stack([to_numbers(rows.X.column(name), name) for name in scores])
-        if np.isnan(proba).any():
-            raise TableError(
-                f"{int(np.isnan(proba).any(axis=1).sum()):,} rows have no score in {', '.join(scores)}",
-                "Leave those rows out, or score them.",
-            )
+        columns = ScoredColumns.of(table, roles)
+        classes = columns.classes
+        scores = columns.scores(config.score)
+        proba = columns.proba(rows.X, scores)
         known = Groups(least=1)
         codes = known.learn(rows.groups, np.searchsorted(classes, rows.y).astype(np.intp))
         groups = group_names(known, rows.groups, codes)
         notes = list(rows.notes)
-        judged = config.prediction
+        judged, decisions = config.prediction, None
         if judged is None and config.threshold is None and not config.score and "prediction" in table.names:
             judged = "prediction"
             notes.append("the decisions are those of the column prediction")
-        decisions = _decisions(judged, config, rows.X, _class_of(table, config, classes))
+        if judged is not None:
+            decisions, how = columns.decisions(rows.X, judged, own=config.prediction is not None)
+            notes += how
     with timed(f"audit {len(rows):,} rows"):
         result = audit(
             rows.y,
-            proba[:, 0] if proba.shape[1] == 1 else proba,
+            proba,
             sensitive_features=groups,
             classes=classes,
             threshold=config.threshold,
             y_pred=decisions,
             random_state=config.seed,
+        )
+    shown = ", ".join(scores[k] for k in sorted(scores))
+    if columns.are_codes and not config.score and result.roc_auc < 0.5:
+        # an earlier version called the value 0 proba_1 where it was the --positive one: nothing in the file tells
+        raise TableError(
+            f"{shown} of {table.path.name} rank the labels backwards, with an AUC of {result.roc_auc:.3f}: an earlier "
+            "version wrote codes, which have two readings",
+            f"Apply the model again. If the scores are that bad, name them: --score {scores[max(scores)]}",
         )
     audited = result.to_dict()
     record: Record = {
@@ -140,12 +146,12 @@ def _audit(config: AuditConfig, timed: Stopwatch, command: str) -> tuple[Audit, 
             "data": Path(config.table).name,
             "label": roles.question,
             "labels": roles.class_names,
-            "score": ", ".join(scores),
+            "score": shown,
             "ignored": ", ".join(config.ignore),
             "rows": {"test": len(rows)},
             "notes": notes,
         },
-        "metrics": {"models": [{"title": "score", "about": f"The column {', '.join(scores)}.", "audit": audited}]},
+        "metrics": {"models": [{"title": "score", "about": f"The column {shown}.", "audit": audited}]},
         "steps": timed.seconds,
         "seconds": sum(timed.seconds.values()),
     }
@@ -159,52 +165,3 @@ def _limit(config: AuditConfig, audited: dict[str, Any]) -> dict[str, Any]:
     value = audited[name]["value"]
     passed = value is not None and value <= config.fail_above
     return {"name": name, "limit": config.fail_above, "value": value, "passed": passed}
-
-
-def _score_columns(config: AuditConfig, table: Table, classes: list[Any]) -> Sequence[str]:
-    """The columns of scores, in the order of the classes."""
-    names = config.score or tuple(f"{PREFIX}{label}" for label in classes)
-    if not config.score and not set(names) <= set(table.names):
-        raise TableError(f"{table.path.name} has no columns {', '.join(names)}", "Name the scores: --score COLUMN")
-    check_names(names, table.names, table.path.name)
-    prefixed = {f"{PREFIX}{label}" for label in classes}
-    if set(names) == prefixed:
-        return [f"{PREFIX}{label}" for label in classes]
-    if len(names) not in (1, len(classes)):
-        raise TableError(
-            f"{len(names)} columns of scores came for {len(classes)} classes, {', '.join(map(str, classes))}",
-            "Give one for each class in this order, or for two classes the second one's.",
-        )
-    if len(names) == 1 and len(classes) != 2:
-        raise TableError(
-            f"one column of scores came for {len(classes)} classes, {', '.join(map(str, classes))}",
-            "Give one for each class, or the class that counts with --positive.",
-        )
-    return names
-
-
-def _class_of(table: Table, config: AuditConfig, classes: list[Any]) -> dict[str, Any]:
-    """The class that each word of a decision stands for: the classes, and with --positive the label's own values."""
-    words = {str(label): label for label in classes}
-    if config.positive is not None:
-        values = to_text(table.read([config.label]).column(config.label)).unique().to_pylist()
-        words |= {value: int(value == config.positive) for value in values if value is not None}
-    return words
-
-
-def _decisions(judged: str | None, config: AuditConfig, X: Any, class_of: dict[str, Any]) -> Any:
-    if judged is None:
-        return None
-    check_names([judged], X.column_names, Path(config.table).name)
-    words = to_text(X.column(judged)).to_pylist()
-    missing = sum(word is None for word in words)
-    if missing:
-        raise TableError(f"{missing:,} rows have no decision in {judged}", "Leave those rows out, or decide them.")
-    unknown = sorted({*words} - class_of.keys())
-    if unknown:
-        # nothing is guessed: "yes" taken for a no would pass for fair
-        raise TableError(
-            f"the predictions hold {unknown[0]!r}, the label {', '.join(class_of)}",
-            "Give predictions of the same classes.",
-        )
-    return np.array([class_of[word] for word in words])

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from setminus.jobs.rows import Roles, read_rows
 from setminus.tables.columns import describe
+from setminus.tables.drift import unseen_fraction
 from setminus.tables.encoding import TableEncoder
 from setminus.tables.errors import TableError, check_names
 from setminus.tables.reading import Table
-from setminus.tables.strangers import strange_shares
 from setminus.tables.values import to_text
 
 __all__ = ["Domains", "read_domains"]
@@ -40,7 +40,7 @@ class Domains:
     labelled, truth : ndarray of int
         The target's rows with a label, and its place among `classes`; -1 for one that the source lacks.
     strange : dict of str to float
-        See `strange_shares`.
+        See `unseen_fraction`.
     about : dict
         What was read, for a record.
     """
@@ -100,7 +100,7 @@ def read_domains(source: Table, target: Table, roles: Roles) -> Domains:
         codes.astype(np.int64),
         labelled,
         truth,
-        strange_shares(rows.X, frame, encoder.columns_),
+        unseen_fraction(frame, encoder.columns_),
         about={
             "data": f"{source.path.name} to {target.path.name}",
             "label": roles.question,

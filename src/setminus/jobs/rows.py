@@ -180,6 +180,12 @@ def _labels(words: NDArray[Any], roles: Roles, name: str) -> NDArray[Any]:
     if roles.positive is not None:
         present = [str(value) for value in values]
         check_names([roles.positive], present, f"the label {roles.label!r}", what="value")
+        others = roles.class_names["0"]
+        if others in present and len(present) > 2:
+            raise TableError(
+                f"the label {roles.label!r} has the value {others!r}, which also stands for all but {roles.positive!r}",
+                "Call that value something else, or leave --positive away.",
+            )
         return np.asarray(words == roles.positive, dtype=np.int64)
     if len(values) > MOST_CLASSES:
         raise TableError(

@@ -17,6 +17,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from setminus.scale.parts import Parts, Scorer, score_rows
+from setminus.tables.drift import Drift
 from setminus.tables.errors import TableError
 from setminus.tables.reading import Table, open_table
 from setminus.tables.writing import writing
@@ -37,10 +38,10 @@ def dask_parts(
     target: Path,
     scheduler: str | None,
 ) -> Parts:
-    """Rows to keep and their scores, part by part in order, scored by workers.
+    """Rows to keep, their scores and their drift, part by part in order, scored by workers.
 
     A task reads one part, scores it and leaves a file of a fixed name that appears whole: done twice, after a worker
-    died, it leaves the same file again. The client reads each of them once.
+    died, it leaves the same file again. The client reads each of them once. The drift is what the task returns.
 
     Parameters
     ----------
@@ -74,27 +75,28 @@ def dask_parts(
         try:
             for index, future in zip(indices, futures, strict=True):
                 try:
-                    future.result()
+                    drift = future.result()
                 except KilledWorker as error:
                     raise TableError(
                         f"each worker died that scored the rows from {starts[index] + 1:,} of {table.path.name}",
                         "Give workers more memory, or write the file in smaller row groups.",
                     ) from error
-                yield copied.part(index, kept), open_table(_place(folder, index)).read()
+                yield copied.part(index, kept), open_table(_place(folder, index)).read(), drift
                 _place(folder, index).unlink()
                 future.release()
         finally:
             client.cancel(futures)
 
 
-def _score_part(job: bytes, index: int) -> None:
+def _score_part(job: bytes, index: int) -> Drift:
     import cloudpickle
 
     table, scorer, needed, folder = cloudpickle.loads(job)
     _limit_blas()
-    scores = score_rows(scorer, table.part(index, needed), table.starts[index], table.path.name)
+    scores, drift = score_rows(scorer, table.part(index, needed), table.starts[index], table.path.name)
     with writing(_place(folder, index)) as writer:
         writer.write(scores)
+    return drift
 
 
 @functools.cache

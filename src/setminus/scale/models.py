@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from setminus.estimators.orthogonal import OrthogonalClassifier
 from setminus.estimators.persistence import load
 from setminus.estimators.search import decide
 from setminus.estimators.tuned import TunedOrthogonalClassifier
 from setminus.scale.parts import score_column
+from setminus.tables.drift import ColumnDrift, column_drift
+from setminus.tables.encoding import TableEncoder
 from setminus.tables.errors import check_names
 from setminus.tables.reading import Table
 
@@ -30,7 +33,9 @@ Proba = NDArray[np.float64]
 class ModelScorer:
     """A saved model's probabilities, ``proba_<class>``, and its ``prediction``.
 
-    The model is loaded once in each process. It is given an arrow table of the columns that it was fitted on.
+    Classes are called by the label's own values: of a model that was fitted for one value against all others, as by
+    ``setminus fit --positive V``, the columns are ``proba_not V`` and ``proba_V``, and predictions are ``not V`` or
+    ``V``. The model is loaded once in each process. It is given an arrow table of the columns that it was fitted on.
 
     Parameters
     ----------
@@ -62,8 +67,14 @@ class ModelScorer:
         X = rows.select(self._inputs() or rows.column_names)
         groups = {"sensitive_features": rows.select(list(self.sensitive))} if self.sensitive else {}
         proba = np.asarray(model.predict_proba(X, **groups), dtype=np.float64)
-        columns = {f"proba_{label}": score_column(proba, k) for k, label in enumerate(model.classes_.tolist())}
-        return pa.table({**columns, "prediction": pa.array(_predicted(model, X, proba, groups))})
+        predicted = np.searchsorted(model.classes_, _predicted(model, X, proba, groups))
+        names = _class_names(model)
+        columns = {f"proba_{name}": score_column(proba, k) for k, name in enumerate(names.tolist())}
+        return pa.table({**columns, "prediction": pa.array(names[predicted])})
+
+    def drift(self, rows: pa.Table) -> dict[str, ColumnDrift]:
+        """How the rows differ from those that the encoders of the model were fitted on."""
+        return column_drift(rows, _known_columns(self._model()))
 
     def _model(self) -> Any:
         path = Path(self.path)
@@ -77,6 +88,32 @@ class ModelScorer:
 @functools.lru_cache(maxsize=2)
 def _loaded(path: Path, changed: int, trusted: tuple[str, ...]) -> Any:
     return load(path, trusted=trusted)
+
+
+def _class_names(model: Any) -> NDArray[Any]:
+    """The label's own value for each class; codes 0 and 1 are what `fit` learns from where one value counts."""
+    labels = getattr(model, "about_", {}).get("task", {}).get("labels", {})
+    return np.array([labels["0"], labels["1"]]) if labels else model.classes_
+
+
+def _known_columns(model: Any) -> list[dict[str, Any]]:
+    """What was learned of each column; a full model that was there before comes first, as in the attributes."""
+    known: dict[str, dict[str, Any]] = {}
+    for encoder in _encoders(model):
+        for column in encoder.columns_:
+            known.setdefault(column["name"], column)
+    return list(known.values())
+
+
+def _encoders(part: Any) -> list[TableEncoder]:
+    """The fitted encoders in a model: in its pipelines, its principals, and what else it is made of."""
+    if isinstance(part, TableEncoder):
+        return [part] if hasattr(part, "columns_") else []
+    if isinstance(part, BaseEstimator):
+        part = vars(part).values()
+    elif not isinstance(part, (list, tuple)):
+        return []
+    return [encoder for inner in part for encoder in _encoders(inner)]
 
 
 def _predicted(model: Any, X: pa.Table, proba: Proba, groups: dict[str, Any]) -> Any:

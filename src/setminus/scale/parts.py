@@ -9,13 +9,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from setminus.tables.drift import ColumnDrift, Drift
 from setminus.tables.errors import TableError
 from setminus.tables.reading import Table
 
 __all__ = ["Parts", "Scorer", "score_column", "score_rows"]
 
-Parts = Generator[tuple[pa.Table, pa.Table]]
-"""The rows to keep and their scores, part by part in the order of the file."""
+Parts = Generator[tuple[pa.Table, pa.Table, Drift]]
+"""The rows to keep, their scores and their drift, part by part in the order of the file."""
 
 
 class Scorer(Protocol):
@@ -29,9 +30,13 @@ class Scorer(Protocol):
         """One or more columns of scores, a row for each row."""
         ...
 
+    def drift(self, rows: pa.Table) -> dict[str, ColumnDrift]:
+        """How the rows differ from those of training, by column; empty where that is not known."""
+        ...
 
-def score_rows(scorer: Scorer, rows: pa.Table, start: int, where: str) -> pa.Table:
-    """The scores of one part; a value that is refused is named by the range of rows it is in.
+
+def score_rows(scorer: Scorer, rows: pa.Table, start: int, where: str) -> tuple[pa.Table, Drift]:
+    """The scores and the drift of one part; a value that is refused is named by the range of rows it is in.
 
     Parameters
     ----------
@@ -43,6 +48,7 @@ def score_rows(scorer: Scorer, rows: pa.Table, start: int, where: str) -> pa.Tab
         What to call the file in an error.
     """
     try:
+        drift = scorer.drift(rows)
         scores = scorer.score(rows)
     except ValueError as error:
         said = TableError.of(error)
@@ -50,7 +56,7 @@ def score_rows(scorer: Scorer, rows: pa.Table, start: int, where: str) -> pa.Tab
         raise TableError(f"{place}, {said.problem}", said.advice) from error
     if scores.num_rows != rows.num_rows:
         raise ValueError(f"the scorer gave {scores.num_rows} scores for {rows.num_rows} rows: expected one for each.")
-    return scores
+    return scores, drift
 
 
 def score_column(scores: NDArray[np.float64], k: int) -> pa.Array:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from setminus.core.checks import OnViolation
 from setminus.core.orthogonalize import orthogonalize
 from setminus.scale.parts import score_column
+from setminus.tables.drift import ColumnDrift
 from setminus.tables.errors import TableError, check_names
 from setminus.tables.reading import Table
 
@@ -88,6 +89,10 @@ class ProbabilityScorer:
         if len(self.full) == 1:
             return pa.table({self.name: score_column(orthogonal, 1)})
         return pa.table({f"{self.name}_{k}": score_column(orthogonal, k) for k in range(len(self.full))})
+
+    def drift(self, rows: pa.Table) -> dict[str, ColumnDrift]:
+        """Nothing: there was no training."""
+        return {}
 
 
 def _stacked(rows: pa.Table, names: Sequence[str]) -> Proba:

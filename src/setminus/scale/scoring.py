@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 from setminus.scale.parts import Parts, Scorer, score_rows
 from setminus.tables.columnar import ParquetSource
 from setminus.tables.delimited import CsvSource
+from setminus.tables.drift import ColumnDrift, Drift, drift_text, merge_drift, unranged_text
 from setminus.tables.errors import TableError, check_names
 from setminus.tables.formats import named_kind
 from setminus.tables.reading import Table, open_table
@@ -37,11 +38,19 @@ class Scored:
     n_rows : int
     scores : tuple of str
         The columns that were added.
+    drift : mapping of str to ColumnDrift
+        How the rows differ from those of training, by column; empty where the scorer does not know.
     """
 
     path: Path
     n_rows: int
     scores: tuple[str, ...]
+    drift: Drift = field(default_factory=dict)
+
+    @property
+    def unseen(self) -> dict[str, int]:
+        """The number of rows with a value that training did not have, of each column that has such rows."""
+        return {name: column.unseen for name, column in self.drift.items() if column.unseen}
 
 
 def score_file(
@@ -52,6 +61,7 @@ def score_file(
     keep: bool | Sequence[str] = True,
     engine: Literal["arrow", "dask"] = "arrow",
     scheduler: str | None = None,
+    strict: bool = False,
     progress: Progress | None = None,
 ) -> Scored:
     r"""Score every row of a file, in order; memory does not grow with the file.
@@ -74,6 +84,9 @@ def score_file(
         then be at the same path for every worker.
     scheduler : str, optional
         Address of a running Dask scheduler, such as "tcp://10.0.0.1:8786".
+    strict : bool, default=False
+        Refuse a file with values that training did not have, instead of counting them in `Scored.drift`. It is read
+        once more for that, before it is scored.
     progress : callable, optional
         Called with the rows done and the rows in all.
 
@@ -113,6 +126,8 @@ def score_file(
         needed = scorer.columns(table)
         kept = list(table.names) if keep is True else list(keep or ())
         check_names(kept, table.names, table.path.name)
+        if strict:
+            _refuse_drift(_whole_drift(table, scorer, needed), table.path.name)
         # from CSV to CSV a value stays as it stands: 007 would be 7, and NA empty
         as_text = isinstance(table.source, CsvSource) and getattr(named_kind(target), "format", "") == "csv"
         if engine == "arrow":
@@ -121,12 +136,12 @@ def score_file(
             from setminus.scale.dask_parts import dask_parts
 
             parts = dask_parts(table, scorer, kept, needed, as_text, target, scheduler)
-        done, names = 0, ()
+        done, names, drift = 0, (), dict[str, ColumnDrift]()
         with closing(parts), ThreadPoolExecutor(1) as pool:
             # one part is written while the next is scored
             written: Future[None] | None = None
-            for rows, scores in parts:
-                names = tuple(scores.column_names)
+            for rows, scores, found in parts:
+                names, drift = tuple(scores.column_names), merge_drift(drift, found)
                 whole = _appended(rows, scores)
                 if written is not None:
                     written.result()
@@ -136,17 +151,41 @@ def score_file(
                     progress(done, table.starts[-1])
             if written is not None:
                 written.result()
-    return Scored(target, done, names)
+    return Scored(target, done, names, drift)
 
 
 def _arrow_parts(table: Table, scorer: Scorer, kept: list[str], needed: list[str], as_text: bool) -> Parts:
-    """Rows to keep and their scores, part by part, in this process."""
+    """Rows to keep, their scores and their drift, part by part, in this process."""
     read = _read(table, kept, needed, as_text)
     with threadpool_limits(1, user_api="blas"), closing(_ahead(read)) as batches:
         for start, (copied, rows) in zip(table.starts, batches, strict=False):
             # a Parquet file may have row groups of no rows
             if rows.num_rows:
-                yield copied, score_rows(scorer, rows, start, table.path.name)
+                yield copied, *score_rows(scorer, rows, start, table.path.name)
+
+
+def _whole_drift(table: Table, scorer: Scorer, needed: list[str]) -> Drift:
+    drift: dict[str, ColumnDrift] = {}
+    for rows in table.batches(needed):
+        if rows.num_rows:
+            drift = merge_drift(drift, scorer.drift(rows))
+    return drift
+
+
+def _refuse_drift(drift: Drift, where: str) -> None:
+    """Raise where a column has unseen values, or where that cannot be said."""
+    unseen, unranged = drift_text(drift), unranged_text(drift)
+    if unseen:
+        raise TableError(
+            f"{where} has values that training did not have: {unseen}",
+            "Mend or leave out those rows, or score them as they are without --strict.",
+        )
+    if unranged or not drift:
+        raise TableError(
+            f"{where} cannot be compared with the training rows: the model does not hold "
+            + (f"the range of {unranged}" if unranged else "their values"),
+            "Fit it again with setminus fit or adapt, or leave --strict away.",
+        )
 
 
 def _read(table: Table, kept: list[str], needed: list[str], as_text: bool) -> Iterator[tuple[pa.Table, pa.Table]]:

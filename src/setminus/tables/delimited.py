@@ -151,7 +151,8 @@ class CsvSource:
 
     def _parse(self, block: memoryview | bytes, first: bool, columns: Names = None, schema: Any = None) -> pa.Table:
         layout = self.layout
-        missing = [*MISSING, *(f" {token}" for token in MISSING)] if layout.padded else list(MISSING)
+        # as if text were trimmed: a missing value is missing with a space beside it, too
+        missing = [f"{before}{token}{after}" for token in MISSING for before in ("", " ") for after in ("", " ")]
         types = dict.fromkeys(layout.names, pa.string()) if self.verbatim else schema
         table = pyarrow.csv.read_csv(
             pa.BufferReader(block),

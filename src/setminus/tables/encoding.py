@@ -14,13 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from setminus.tables.columns import KEPT, ColumnKind, describe
 from setminus.tables.errors import TableError, check_names
-from setminus.tables.values import from_frame, to_days, to_flags, to_numbers, to_text
+from setminus.tables.values import distinct_words, from_frame, to_days, to_flags, to_numbers, to_text
 
-__all__ = ["TableEncoder"]
+__all__ = ["NUMBERS", "TableEncoder", "level_words"]
 
 Floats = NDArray[np.float64]
 
 NUMBERS = {"number": to_numbers, "date": to_days, "yes/no": to_flags}
+"""How the values of each kind but a category become numbers."""
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -40,7 +41,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     columns_ : list of dict
-        What was learned of each column that is kept.
+        What was learned of each column that is kept: its `kind`, the fraction of rows without a value (`missing`), the
+        `levels` of a category, or the range (`low`, `high`) and the scale of a number. See `column_drift`.
     categorical_mask_ : ndarray of bool
         Which output columns are codes of categories, for ``HistGradientBoostingClassifier(categorical_features=)``.
     feature_names_in_ : ndarray of str
@@ -116,12 +118,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.array(names, dtype=object)
 
 
+def level_words(column: dict[str, Any]) -> pa.Array:
+    """The levels of a category, in the order of their codes."""
+    # models saved before text was trimmed hold levels with spaces around them
+    return pc.utf8_trim_whitespace(pa.array(column["levels"], pa.string()))
+
+
 def _learned(name: str, kind: ColumnKind, values: pa.ChunkedArray) -> dict[str, Any]:
     """What to remember of a column, in plain types that can be saved."""
     if kind == "category":
         words = to_text(values)
         levels = sorted(word for word in pc.unique(words).to_pylist() if word is not None)
-        return {"name": name, "kind": kind, "levels": levels, "missing": words.null_count > 0}
+        return {"name": name, "kind": kind, "levels": levels, "missing": words.null_count / max(1, len(words))}
     numbers = NUMBERS[kind](values, name)
     present = numbers[~np.isnan(numbers)]
     filled = float(np.median(present)) if len(present) else 0.0
@@ -129,18 +137,21 @@ def _learned(name: str, kind: ColumnKind, values: pa.ChunkedArray) -> dict[str, 
     return {
         "name": name,
         "kind": kind,
-        "missing": len(present) < len(numbers),
+        "missing": float(np.isnan(numbers).mean()),
         "median": filled,
         "mean": float(complete.mean()),
         "deviation": float(complete.std()) or 1.0,
+        "low": float(present.min(initial=np.inf)),
+        "high": float(present.max(initial=-np.inf)),
+        "clock": pa.types.is_time(values.type),
     }
 
 
 def _codes(column: dict[str, Any], values: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The code of each row's level, -1 for none, and which rows are missing."""
-    words = to_text(values)
-    at = pc.index_in(words, value_set=pa.array(column["levels"], pa.string()))
-    return pc.fill_null(at, -1).to_numpy().astype(np.int64), pc.is_null(words).to_numpy()
+    words, places = distinct_words(values)
+    codes = pc.fill_null(pc.index_in(words, value_set=level_words(column)), -1).to_numpy().astype(np.int64)
+    return codes[places], pc.is_null(words).to_numpy()[places]
 
 
 def _ordinal(column: dict[str, Any], values: pa.ChunkedArray) -> Floats:

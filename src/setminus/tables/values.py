@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from setminus.tables.errors import TableError, check_unique
 from setminus.tables.sniffing import MISSING
 
-__all__ = ["FLAGS", "from_frame", "is_text", "plain", "to_days", "to_flags", "to_numbers", "to_text"]
+__all__ = ["FLAGS", "distinct_words", "from_frame", "is_text", "plain", "to_days", "to_flags", "to_numbers", "to_text"]
 
 FLAGS = {"yes": 1, "no": 0, "y": 1, "n": 0, "true": 1, "false": 0, "t": 1, "f": 0, "1": 1, "0": 0}
 """Words for yes and no, in small letters."""
@@ -60,21 +60,48 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The values themselves where codes stand for them, with NaN as missing.
+    """The values themselves where codes stand for them, text without spaces around it, with NaN as missing.
 
     Examples
     --------
     >>> plain(pa.chunked_array([[1.5, float("nan")]])).to_pylist()
     [1.5, None]
+    >>> plain(pa.chunked_array([["clerk ", " cook"]])).to_pylist()
+    ['clerk', 'cook']
     """
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    # pyarrow computes with neither
-    if pa.types.is_float16(column.type):
-        column = column.cast(pa.float32())
-    if pa.types.is_string_view(column.type):
-        column = column.cast(pa.string())
+    column = _computable(column)
+    if is_text(column.type):
+        return pc.utf8_trim_whitespace(column)
     return pc.if_else(pc.is_nan(column), None, column) if pa.types.is_floating(column.type) else column
+
+
+def distinct_words(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, NDArray[np.int64]]:
+    """The values of a column as words, each once or a few times, and where each row's word stands among them.
+
+    A large column has few words: what is looked up for each word, not for each row, costs little.
+
+    Returns
+    -------
+    words : pyarrow.ChunkedArray of str
+        As `to_text` gives them. The last one is missing.
+    places : ndarray of int of shape (n,)
+
+    Examples
+    --------
+    >>> words, places = distinct_words(pa.chunked_array([["f", "m ", None, "f"]]))
+    >>> words.to_pylist(), places.tolist()
+    (['f', 'm', None], [0, 1, 2, 0])
+    """
+    try:
+        coded = column if pa.types.is_dictionary(column.type) else _computable(column).dictionary_encode()
+    except pa.ArrowNotImplementedError as error:
+        raise _no_words(column.type) from error
+    coded = coded.unify_dictionaries().combine_chunks()
+    words = to_text(pa.chunked_array([coded.dictionary])).combine_chunks()
+    places = pc.fill_null(coded.indices.cast(pa.int64()), len(words)).to_numpy()
+    return pa.chunked_array([words, pa.nulls(1, pa.string())]), places
 
 
 def to_numbers(column: pa.ChunkedArray, name: str) -> Floats:
@@ -103,6 +130,12 @@ def to_days(column: pa.ChunkedArray, name: str) -> Floats:
     column = plain(column)
     if is_text(column.type):
         column = _present(column)
+    elif not (pa.types.is_temporal(column.type) or pa.types.is_null(column.type)):
+        # arrow would take any number for microseconds since 1970
+        raise TableError(
+            f"column {name!r} holds {column.type}, not dates",
+            "It held dates when the model was fitted: write dates, or text such as 2020-01-31.",
+        )
     kind = pa.time64("us") if pa.types.is_time(column.type) else pa.timestamp("us")
     if pa.types.is_timestamp(column.type) and column.type.tz is not None:
         kind = pa.timestamp("us", tz=column.type.tz)
@@ -119,15 +152,15 @@ def to_flags(column: pa.ChunkedArray, name: str) -> Floats:
     >>> to_flags(pa.chunked_array([["Yes", "no", "perhaps"]]), "member").tolist()
     [1.0, 0.0, nan]
     """
-    words = pc.utf8_lower(to_text(column))
-    at = pc.index_in(words, value_set=pa.array(list(FLAGS)))
+    words, places = distinct_words(column)
+    at = pc.index_in(pc.utf8_lower(words), value_set=pa.array(list(FLAGS)))
     flags = np.array([*FLAGS.values(), np.nan], dtype=np.float64)
-    codes: NDArray[np.int32] = pc.fill_null(at, len(FLAGS)).to_numpy()
-    return flags[codes]
+    of_words: Floats = flags[pc.fill_null(at, len(FLAGS)).to_numpy()]
+    return of_words[places]
 
 
 def to_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column as words; a whole number is written without a point, whatever type it came in.
+    """A column as words without spaces around them; a whole number has no point, whatever type it came in.
 
     Examples
     --------
@@ -142,14 +175,23 @@ def to_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     try:
         return column.cast(pa.string())
     except pa.ArrowNotImplementedError as error:
-        raise TableError(
-            f"a column of {column.type} came where words were expected", "Name a column of words or numbers."
-        ) from error
+        raise _no_words(column.type) from error
+
+
+def _no_words(kind: pa.DataType) -> TableError:
+    return TableError(f"a column of {kind} came where words were expected", "Name a column of words or numbers.")
 
 
 def _present(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    words = pc.utf8_trim_whitespace(column.cast(pa.string()))
+    words = column.cast(pa.string())
     return pc.if_else(pc.is_in(words, value_set=pa.array(MISSING)), None, words)
+
+
+def _computable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    # pyarrow computes with neither
+    if pa.types.is_float16(column.type):
+        return column.cast(pa.float32())
+    return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
 
 
 def _cast(column: pa.ChunkedArray, kind: pa.DataType, name: str, what: str) -> pa.ChunkedArray:

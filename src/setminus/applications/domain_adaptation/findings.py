@@ -44,7 +44,7 @@ class Seen:
     shrinkage : float
     classes : sequence of str
     strange : mapping of str to float
-        See `strange_shares`.
+        See `unseen_fraction`.
     recall, n_held : float, int
         Mean over classes of the share that a classifier of the source gets right, on how many source rows held out.
     auc : float
