@@ -46,7 +46,7 @@ def test_effective_sample_size():
             ([0, 1, 1], [[0.0, 1], [1, 0], [0.5, 0.5]], PRIOR),
             "in 2 of 3 rows .1 of class 0, 1 of class 1.: their weight",
         ),
-        (([0], [[np.nan, 1]], PRIOR), "zero or missing"),
+        (([0], [[np.nan, 1]], PRIOR), "1 values that are NaN"),
         (([0, 1], [[0.5, 0.5]], PRIOR), "expected .n,. and .n, n_classes."),
         (([2], [[0.5, 0.5]], PRIOR), "integers from 0 to 1"),
         ((["a"], [[0.5, 0.5]], PRIOR), "encode the labels first"),

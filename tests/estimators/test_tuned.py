@@ -1,10 +1,17 @@
+import warnings
+
 import matplotlib as mpl
 import numpy as np
 import pytest
 import sklearn
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import balanced_accuracy_score, f1_score, make_scorer, roc_auc_score
-from sklearn.model_selection import StratifiedKFold, cross_val_score, cross_validate
+from sklearn.metrics import balanced_accuracy_score, f1_score, make_scorer, precision_score, roc_auc_score
+from sklearn.model_selection import KFold, StratifiedKFold, TimeSeriesSplit, cross_val_score, cross_validate
+from sklearn.naive_bayes import GaussianNB
+from sklearn.tree import DecisionTreeClassifier
 
 from setminus import (
     GroupPrincipal,
@@ -17,6 +24,7 @@ from setminus import (
 from setminus.estimators.folds import stratified_folds
 from setminus.estimators.frontier import Frontier
 from setminus.estimators.search import decide
+from setminus.estimators.tuned import STRENGTHS
 
 mpl.use("Agg")
 GAPS = {
@@ -102,6 +110,117 @@ def test_another_point_without_refitting(rows, fitted):
         fitted.at(index=99999999)
 
 
+def small_problem(seed, n_classes, n_groups, n=90):
+    """Rows of every class in every group, with a group that matters; the first column has ties."""
+    rng = np.random.default_rng(seed)
+    cells = np.arange(n_classes * n_groups).repeat(2)
+    cells = np.concatenate([cells, rng.choice(cells, n - len(cells), p=rng.dirichlet(np.ones(len(cells))))])
+    y, group = cells % n_classes, cells // n_classes
+    X = np.column_stack([(y + rng.normal(size=n)).round(1), group + rng.normal(size=n)])
+    return X, y, group, rng.uniform(0.5, 2, size=n)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_classes=st.integers(2, 4),
+    n_groups=st.integers(2, 3),
+    constraint=st.sampled_from([*GAPS]),
+    agg=st.sampled_from(["max", "sum"]),
+    scoring=st.sampled_from(["accuracy", "balanced_accuracy", "neg_log_loss"]),
+    weighted=st.booleans(),
+    first=st.floats(0, 1.5),
+    then=st.one_of(st.floats(0, 1.5), st.sampled_from([0, 0.05, np.float32(0.1)])),
+)
+def test_at_a_tolerance_is_a_fit_at_that_tolerance(
+    seed, n_classes, n_groups, constraint, agg, scoring, weighted, first, then
+):
+    X, y, group, weights = small_problem(seed, n_classes, n_groups)
+    model = TunedOrthogonalClassifier(
+        GaussianNB(), constraint=constraint, agg=agg, scoring=scoring, tolerance=first, strengths=[0, 0.5, 1, 1.5], cv=2
+    )
+    fit = {"sensitive_features": group, "sample_weight": weights if weighted else None}
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        moved = model.fit(X, y, **fit).at(tolerance=then)
+        fitted = sklearn.clone(model).set_params(tolerance=then).fit(X, y, **fit)
+    assert moved.tolerance == then
+    assert model.tolerance == first
+    assert repr(moved.get_params()) == repr(fitted.get_params()) == repr(sklearn.clone(moved).get_params())
+    assert (moved.strength_, moved.model_.strength) == (fitted.strength_, fitted.model_.strength)
+    assert moved.frontier_.chosen == fitted.frontier_.chosen
+    assert moved.offsets_.tobytes() == fitted.offsets_.tobytes()
+    assert getattr(moved, "threshold_", None) == getattr(fitted, "threshold_", None)
+    for method in ("predict", "predict_proba"):
+        one, other = (getattr(m, method)(X, sensitive_features=group) for m in (moved, fitted))
+        assert one.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("data", ["rows", "many"])
+def test_at_an_index_the_tolerance_is_its_gap_and_a_fit_there_finds_it_again(request, data):
+    found = request.getfixturevalue(data)
+    model = tuned(found, strengths=[0, 0.5, 1], tolerance=0.3, cv=2)
+    for index in model.frontier_.pareto()[::5]:
+        moved = model.at(index=index)
+        assert moved.tolerance == model.frontier_.gap[index]
+        again = sklearn.clone(moved).fit(found.X, found.y, sensitive_features=found.sex)
+        assert again.frontier_.chosen == index
+        np.testing.assert_array_equal(again.offsets_, moved.offsets_)
+    with pytest.raises(TypeError, match="interpreted as an integer"):
+        model.at(index=2.5)
+
+
+@pytest.mark.parametrize("tolerance", [np.inf, np.nan, -0.1, "0.1", None, True, [0.1]])
+def test_a_tolerance_is_a_finite_number_from_0(rows, fitted, tolerance):
+    class Unfitted(LogisticRegression):
+        def fit(self, X, y):
+            raise AssertionError("fitted before the tolerance was checked")
+
+    model = TunedOrthogonalClassifier(Unfitted(), tolerance=tolerance)
+    with pytest.raises(ValueError, match=r"tolerance is .*: expected a finite number >= 0"):
+        model.fit(rows.X, rows.y, sensitive_features=rows.sex)
+    if tolerance is not None:
+        with pytest.raises(ValueError, match=r"tolerance is .*: expected a finite number >= 0"):
+            fitted.at(tolerance=tolerance)
+
+
+def test_of_what_was_tried_the_best_trades_are_kept_and_each_strength_untouched(fitted):
+    frontier = fitted.frontier_
+    untouched = np.flatnonzero((frontier.offsets == 0).all(axis=1))
+    assert sorted(frontier.strength[untouched]) == list(STRENGTHS)
+    assert set(range(len(frontier))) == {*untouched.tolist(), *frontier.pareto().tolist()}
+    assert frontier.n_tried > 100 * len(frontier)
+
+
+def test_by_default_strengths_above_1_are_tried(rows):
+    assert pytest.approx([*np.linspace(0, 1, 51), *np.linspace(1.1, 2, 10)]) == STRENGTHS
+    # the principal is too gentle: taking it out once leaves a part of the gap
+    shy = GroupPrincipal(smoothing=len(rows.y) / 5)
+    model = TunedOrthogonalClassifier(LogisticRegression(), shy, tolerance=0.02)
+    model.fit(rows.X, rows.y, sensitive_features=rows.sex)
+    capped = sklearn.clone(model).set_params(strengths=[s for s in STRENGTHS if s <= 1])
+    capped.fit(rows.X, rows.y, sensitive_features=rows.sex)
+    assert model.strength_ > 1
+    assert model.frontier_.score[model.frontier_.chosen] > capped.frontier_.score[capped.frontier_.chosen]
+
+
+def test_what_was_searched_is_what_is_predicted_of_certain_probabilities():
+    """A tree says 0 and 1: the log of 0 must not be another number in the search than it is afterwards."""
+    X, y, group, _ = small_problem(3, 2, 2, n=200)
+    noisy = np.where(np.arange(len(y)) % 4 == 0, y[::-1], y)
+    grown = DecisionTreeClassifier(random_state=0)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        model = TunedOrthogonalClassifier(FrozenEstimator(grown.fit(X, noisy)), tolerance=0, strengths=[0, 1])
+        model.fit(X, y, sensitive_features=group)
+    # a frozen model of strength 0 predicts a row the same in its fold and later
+    points = np.flatnonzero(model.frontier_.strength == 0)
+    assert len(points) > 1
+    for index in points:
+        predicted = model.at(index=index).predict(X, sensitive_features=group)
+        gap = equalized_odds_gap(y, predicted, sensitive_features=group)
+        assert gap == pytest.approx(model.frontier_.gap[index])
+        assert np.mean(predicted == y) == pytest.approx(model.frontier_.score[index])
+
+
 @pytest.mark.parametrize("scoring", ["roc_auc", "neg_log_loss"])
 @pytest.mark.parametrize("data", ["rows", "many"])
 def test_a_score_of_probabilities_chooses_the_strength_and_leaves_the_threshold(request, scoring, data):
@@ -141,12 +260,12 @@ def test_a_score_is_the_same_counted_and_asked_row_by_row(rows, monkeypatch, nam
     def by_hand(estimator, X, y):
         return metric(y, estimator.predict(X))
 
-    monkeypatch.setattr("setminus.estimators.search.THRESHOLDS", 20)
-    monkeypatch.setattr("setminus.estimators.search.ASKED", 20)
+    monkeypatch.setattr("setminus.estimators.search.THRESHOLDS", 60)
+    monkeypatch.setattr("setminus.estimators.search.ASKED", 60)
     counted = tuned(rows, scoring=name, strengths=[0, 1]).frontier_
     asked = tuned(rows, scoring=by_hand, strengths=[0, 1]).frontier_
     np.testing.assert_allclose(counted.score, asked.score)
-    assert len(np.unique(counted.score)) > 20
+    assert len(np.unique(counted.score)) > 10
 
 
 def test_many_classes_by_offsets(many):
@@ -201,11 +320,54 @@ def test_weights_reach_the_search(rows):
         ({"strengths": [-1]}, "strengths is"),
         ({"strengths": []}, "strengths is"),
         ({"cv": 1}, "cv is 1"),
+        ({"scoring": lambda model, X, y: np.nan, "strengths": [0]}, "gives no finite score"),
     ],
 )
 def test_refusals(rows, change, message):
     with pytest.raises(ValueError, match=message):
         tuned(rows, **change)
+
+
+def test_folds_learn_every_class_and_predict_every_group(rows):
+    order = np.argsort(rows.y, kind="stable")
+    model = TunedOrthogonalClassifier(LogisticRegression(), strengths=[0])
+    with pytest.raises(ValueError, match=r"fold 1 of 2 has no row of class \[0\] to learn from: pass a cv that"):
+        sklearn.clone(model).set_params(cv=KFold(2)).fit(
+            rows.X[order], rows.y[order], sensitive_features=rows.sex[order]
+        )
+    early = np.where(np.arange(len(rows.y)) < 50, "x", rows.sex)  # the first rows are learned from, never predicted
+    with pytest.raises(ValueError, match="group 'x' has 0 rows of class 0 among its 0"):
+        sklearn.clone(model).set_params(cv=TimeSeriesSplit(3)).fit(rows.X, rows.y, sensitive_features=early)
+    # a number of numpy's is a number of folds too, stratified in the same way
+    np.testing.assert_array_equal(
+        tuned(rows, strengths=[0], cv=np.int64(3)).frontier_.score, tuned(rows, strengths=[0], cv=3).frontier_.score
+    )
+
+
+def test_a_frozen_model_of_other_classes(rows, many):
+    three = FrozenEstimator(LogisticRegression().fit(many.X, many.y))
+    with pytest.raises(ValueError, match=r"full has 3 classes \[0 1 2\], y has 2 \[0 1\]"):
+        TunedOrthogonalClassifier(three, FrozenEstimator(three), prior="uniform").fit(
+            rows.X, rows.y, sensitive_features=rows.sex
+        )
+
+
+@pytest.mark.parametrize("data", ["rows", "many"])
+def test_a_score_that_is_undefined_somewhere_is_not_chosen_there(request, data):
+    found = request.getfixturevalue(data)
+    options = {"average": "binary" if data == "rows" else "macro", "zero_division": np.nan}
+    model = tuned(found, scoring=make_scorer(precision_score, **options), strengths=[0, 1], tolerance=1, cv=2)
+    assert np.isfinite(model.frontier_.score[model.frontier_.chosen])
+
+
+def test_rows_of_no_weight_are_no_rows(rows):
+    model = TunedOrthogonalClassifier(LogisticRegression(), strengths=[0, 1])
+    with pytest.raises(ValueError, match="group 'f' has 0 rows of weight above 0 of class 0 among its 0"):
+        model.fit(rows.X, rows.y, sensitive_features=rows.sex, sample_weight=rows.male.astype(float))
+    for wrong in (-1.0, np.nan, np.inf):
+        weights = np.where(np.arange(len(rows.y)) < 50, wrong, 1.0)
+        with pytest.raises(ValueError, match="sample_weight has negative, infinite or missing values"):
+            model.fit(rows.X, rows.y, sensitive_features=rows.sex, sample_weight=weights)
 
 
 def test_groups_are_needed_and_must_have_rows(rows):

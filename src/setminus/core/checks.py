@@ -10,7 +10,8 @@ import sys
 import warnings
 from typing import Any, Literal, get_args
 
-from array_api_compat import is_dask_array, is_jax_array, is_torch_array
+import numpy as np
+from array_api_compat import is_array_api_obj, is_dask_array, is_jax_array, is_numpy_array, is_torch_array
 
 __all__ = [
     "Array",
@@ -22,6 +23,7 @@ __all__ = [
     "check_proba",
     "check_shapes",
     "check_strength",
+    "check_unmasked",
     "is_eager",
     "report_violation",
     "tolerance",
@@ -87,12 +89,36 @@ def check_shapes(full: Array, principal: Array, prior: Array) -> None:
         )
 
 
-def check_strength(strength: Any) -> None:
-    """Raise unless `strength` is a finite number of at least 0; arrays and tensors pass as they are."""
-    if isinstance(strength, (int, float)) and not 0 <= strength < float("inf"):
+def check_strength(strength: Any) -> Any:
+    """`strength` as a float, or as the 0-d array that it is; raise unless it is one finite number of at least 0.
+
+    The value of a torch or jax array is not looked at: it may be a parameter that is being learned.
+
+    Examples
+    --------
+    >>> check_strength(1)
+    1.0
+    """
+    is_array = is_array_api_obj(strength)
+    if is_array and len(strength.shape) > 0:
+        raise ValueError(f"strength has shape {tuple(strength.shape)}: expected one number for all rows.")
+    if is_array and not is_numpy_array(strength):
+        return strength
+    number = strength.item() if is_array else strength
+    if not isinstance(number, int | float | np.integer | np.floating) or not 0 <= number < float("inf"):
         raise ValueError(
-            f"strength is {strength}: expected a finite number >= 0. 0 keeps the full classifier, "
+            f"strength is {strength!r}: expected a finite number >= 0. 0 keeps the full classifier, "
             "1 takes the principal one out, more takes out more than that."
+        )
+    return float(number)
+
+
+def check_unmasked(name: str, values: Any) -> None:
+    """Raise where values of a numpy masked array are hidden: what lies behind the mask would be taken for data."""
+    if isinstance(values, np.ma.MaskedArray) and values.mask.any():
+        raise ValueError(
+            f"{name} is a masked array with {int(values.mask.sum())} hidden values: drop those rows, or put values in "
+            "their place with .filled()."
         )
 
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from setminus.core.checks import check_unmasked
 from setminus.core.gap_tables import (
     Floats,
     count_table,
@@ -166,21 +167,21 @@ def encode_labels(values: ArrayLike, *, name: str = "y") -> tuple[NDArray[np.int
     >>> codes.tolist(), classes
     ([1, 0, 1], ['no', 'yes'])
     """
+    check_unmasked(name, values)
     array = np.asarray(values)
     if array.ndim != 1 or len(array) == 0:
         raise ValueError(f"{name} has shape {array.shape}: expected one label per row, shape (n,) with n > 0.")
+    # a list as it came: beside words, numpy makes words of numbers, and "nan" of a missing label
+    listed = values if isinstance(values, list | tuple) and array.dtype.kind == "U" else None
     try:
         unique, codes = np.unique(array, return_inverse=True)
     except TypeError:
-        kinds = sorted({type(value).__name__ for value in array.tolist()})
-        raise ValueError(
-            f"{name} mixes {', '.join(kinds)}: use one type of label, and drop rows whose label is missing."
-        ) from None
+        raise _mixed(name, array.tolist()) from None
     labels = unique.tolist()
-    # a list as it came: beside words, numpy makes the word "nan" of a missing label
-    given = values if isinstance(values, list | tuple) and array.dtype.kind == "U" else labels
-    if any(label is None or label != label for label in given):
+    if any(label is None or label != label for label in listed or labels):
         raise ValueError(f"{name} has missing values (NaN or None): drop those rows.")
+    if listed is not None and not all(isinstance(label, str) for label in listed):
+        raise _mixed(name, listed)
     return codes.astype(np.intp), labels
 
 
@@ -205,12 +206,20 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> Floats | None:
     """
     if sample_weight is None:
         return None
+    check_unmasked("sample_weight", sample_weight)
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (n,):
         raise ValueError(f"sample_weight has shape {weights.shape}: expected ({n},), one weight per row.")
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
-        raise ValueError("sample_weight has negative, infinite or missing values, or is zero everywhere.")
+        raise ValueError(
+            "sample_weight has negative, infinite or missing values, or is zero everywhere: pass finite weights >= 0."
+        )
     return weights
+
+
+def _mixed(name: str, labels: Sequence[Any]) -> ValueError:
+    kinds = sorted({type(label).__name__ for label in labels})
+    return ValueError(f"{name} mixes {', '.join(kinds)}: use one type of label, and drop rows whose label is missing.")
 
 
 def _labelled_table(

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from setminus.core.checks import check_unmasked
+
 __all__ = ["as_columns", "distinct", "encode_groups", "group_name"]
 
 
@@ -27,6 +29,7 @@ def as_columns(sensitive_features: ArrayLike) -> list[NDArray[Any]]:
     >>> [column.tolist() for column in as_columns([["f", 1], ["m", 2]])]
     [['f', 'm'], ['1', '2']]
     """
+    check_unmasked("sensitive_features", sensitive_features)
     values = np.asarray(sensitive_features)
     if values.ndim not in (1, 2) or (values.ndim == 2 and values.shape[1] == 0):
         raise ValueError(

@@ -7,6 +7,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from setminus.core.checks import check_proba, check_unmasked
+
 __all__ = ["effective_sample_size", "importance_weights"]
 
 
@@ -37,6 +39,7 @@ def importance_weights(
     [2.0, 1.0]
     """
     y = np.asarray(y_codes)
+    check_unmasked("principal_proba", principal_proba)
     principal = np.asarray(principal_proba, dtype=np.float64)
     if principal.ndim != 2 or y.shape != principal.shape[:1]:
         raise ValueError(
@@ -49,13 +52,13 @@ def importance_weights(
             "encode the labels first, for example with numpy.unique(y, return_inverse=True)."
         )
     frequency = _prior(prior, n_classes)
+    check_proba("principal_proba", principal, np)
     own = np.take_along_axis(principal, y[:, None], axis=1)[:, 0]
-    # `not >` also catches NaN
-    refused = ~(own > 0)
+    refused = own == 0
     if refused.any():
         counts = ", ".join(f"{(refused & (y == c)).sum()} of class {c}" for c in np.unique(y[refused]))
         raise ValueError(
-            f"principal_proba is zero or missing at the row's own label in {int(refused.sum())} of {len(y)} "
+            f"principal_proba is zero at the row's own label in {int(refused.sum())} of {len(y)} "
             f"rows ({counts}): their weight is infinite. Smooth the principal classifier, or collapse rare "
             "groups."
         )

@@ -21,6 +21,7 @@ from setminus.core.checks import (
     check_proba,
     check_shapes,
     check_strength,
+    check_unmasked,
     is_eager,
     report_violation,
 )
@@ -79,12 +80,12 @@ def orthogonalize(
     array([[0.2, 0.8]])
     """
     check_on_violation(on_violation)
-    check_strength(strength)
+    strength = check_strength(strength)
     full, principal, xp = _same_kind("full", full, "principal", principal)
     prior = _as_prior(prior, full, xp)
     check_shapes(full, principal, prior)
-    if is_numpy_array(full) and isinstance(strength, (int, float)):
-        return _orthogonalize_numpy(full, principal, prior, float(strength), on_violation, out)
+    if is_numpy_array(full) and isinstance(strength, float):
+        return _orthogonalize_numpy(full, principal, prior, strength, on_violation, out)
     if out is not None:
         raise ValueError(f"out is for numpy arrays only, full is {type(full).__name__}: leave out away.")
     if all(map(is_eager, (full, principal, prior))):
@@ -131,7 +132,7 @@ def orthogonalize_log(
     array([[0.2727, 0.7273]])
     """
     check_on_violation(on_violation)
-    check_strength(strength)
+    strength = check_strength(strength)
     log_full, log_principal, xp = _same_kind("log_full", log_full, "log_principal", log_principal)
     log_prior = _as_prior(log_prior, log_full, xp, log=True)
     check_shapes(log_full, log_principal, log_prior)
@@ -199,7 +200,7 @@ def _orthogonalize_numpy(
 
 
 def _check_overlap(possible: Array, ruled_out: Array, strength: Any, on_violation: OnViolation, xp: Any) -> None:
-    if not (isinstance(strength, (int, float)) and strength == 0):
+    if not (isinstance(strength, float) and strength == 0):
         report_violation(possible & ruled_out, on_violation, xp)
 
 
@@ -212,6 +213,8 @@ def _log(proba: Array, xp: Any) -> Array:
 
 def _same_kind(name_a: str, a: Array, name_b: str, b: Array) -> tuple[Array, Array, Any]:
     """Both as floating arrays of one kind and dtype, and their namespace."""
+    check_unmasked(name_a, a)
+    check_unmasked(name_b, b)
     a, b = (x if is_array_api_obj(x) else np.asarray(x) for x in (a, b))
     if is_numpy_array(a) != is_numpy_array(b):
         raise ValueError(

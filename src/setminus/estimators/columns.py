@@ -10,6 +10,7 @@ import narwhals as nw
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
+from setminus.core.checks import check_unmasked
 from setminus.core.groups import as_columns
 
 __all__ = ["as_rows", "column_arrays", "drop_columns", "known_columns", "take_columns"]
@@ -25,6 +26,7 @@ def as_rows(X: Any) -> Any:
     """
     if isinstance(nw.from_native(X, pass_through=True, eager_only=True), nw.DataFrame):
         return X
+    check_unmasked("X", X)
     # what values X may hold is the full classifier's business
     return check_array(X, accept_sparse=["csr", "csc"], dtype=None, ensure_all_finite=False)
 

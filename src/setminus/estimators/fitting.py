@@ -14,7 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-__all__ = ["calibrated", "check_classes", "fit_part", "needs_groups", "takes_groups"]
+__all__ = ["calibrated", "check_classes", "check_known_labels", "fit_part", "needs_groups", "takes_groups"]
 
 
 def takes_groups(method: Any) -> bool:
@@ -83,11 +83,21 @@ def fit_part(role: str, estimator: Any, X: Any, y: Any, *, sample_weight: Any = 
     return part
 
 
-def check_classes(role: str, found: NDArray[Any], classes: NDArray[Any]) -> None:
-    """Raise unless both classifiers speak of the same classes."""
+def check_classes(role: str, found: NDArray[Any], classes: NDArray[Any], other: str = "full") -> None:
+    """Raise unless both speak of the same classes."""
     if len(found) != len(classes) or not np.array_equal(found, classes):
         raise ValueError(
-            f"{role} has {len(found)} classes {found}, full has {len(classes)} {classes}: fit both on the same y."
+            f"{role} has {len(found)} classes {found}, {other} has {len(classes)} {classes}: fit both on the same y."
+        )
+
+
+def check_known_labels(y: NDArray[Any], classes: NDArray[Any]) -> None:
+    """Raise unless every label of y is a class of the frozen full classifier, whose classes must be sorted."""
+    unknown = np.setdiff1d(y, classes).tolist()
+    if unknown or not np.array_equal(np.unique(classes), classes):
+        raise ValueError(
+            f"y holds {np.unique(y).tolist()[:10]}, the frozen full classifier has the classes "
+            f"{np.asarray(classes).tolist()}: pass labels of these classes, and a model whose classes_ are sorted."
         )
 
 

@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing
 
 from setminus.estimators.principal_mixin import Proba
 
-__all__ = ["Parts", "out_of_fold_parts", "stratified_folds"]
+__all__ = ["Parts", "check_folds", "out_of_fold_parts", "stratified_folds"]
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ def stratified_folds(cv: Any, X: Any, y: Any, strata: tuple[NDArray[np.intp], ..
         Rows that agree in all of them are one stratum.
     seed : int
     """
-    if not isinstance(cv, int):
+    if not isinstance(cv, int | np.integer):
         return list(check_cv(cv, y, classifier=True).split(X, y))
     if not 2 <= cv <= len(y):
         raise ValueError(f"cv is {cv} with {len(y)} rows: expected at least 2 folds, and a row for each.")
@@ -45,6 +45,17 @@ def stratified_folds(cv: Any, X: Any, y: Any, strata: tuple[NDArray[np.intp], ..
     fold = np.empty(len(y), dtype=np.intp)
     fold[dealt] = np.arange(len(y)) % cv
     return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(cv)]
+
+
+def check_folds(folds: list[Fold], y: NDArray[Any], classes: NDArray[Any]) -> None:
+    """Raise where a fold has no rows to predict, or its training rows lack a class."""
+    for k, (train, test) in enumerate(folds, start=1):
+        absent = np.setdiff1d(classes, y[train]).tolist()
+        if absent or len(test) == 0:
+            lack = f"no row of class {absent} to learn from" if absent else "no row to predict"
+            raise ValueError(
+                f"fold {k} of {len(folds)} has {lack}: pass a cv that shuffles and stratifies, such as a number."
+            )
 
 
 def out_of_fold_parts(

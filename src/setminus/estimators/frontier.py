@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from operator import index as whole
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +16,7 @@ from setminus.core.gap_tables import (
     equalized_odds_from_table,
 )
 
-__all__ = ["Constraint", "Frontier", "Gap", "gap_of"]
+__all__ = ["Constraint", "Frontier", "Gap", "check_tolerance", "gap_of"]
 
 Floats = NDArray[np.float64]
 Constraint = Literal["equalized_odds", "demographic_parity", "equal_opportunity"]
@@ -36,11 +37,24 @@ def gap_of(constraint: str, agg: str) -> Gap:
     return gaps[constraint]
 
 
+def check_tolerance(tolerance: Any) -> None:
+    """Raise unless the tolerance is a finite number >= 0.
+
+    Examples
+    --------
+    >>> check_tolerance(0.05)
+    """
+    number = isinstance(tolerance, int | float | np.integer | np.floating) and not isinstance(tolerance, bool)
+    if not number or not 0 <= tolerance < np.inf:
+        raise ValueError(f"tolerance is {tolerance!r}: expected a finite number >= 0, the gap to keep, such as 0.05.")
+
+
 @dataclass(frozen=True)
 class Frontier:
-    """The points that were searched, by out-of-fold predictions, and the one that was chosen.
+    """The best trades of score against gap, by out-of-fold predictions, and the one that was chosen.
 
-    A point predicts ``argmax(log orthogonal(strength) + offsets)``. With two classes that is a threshold on the
+    Of the points that were tried, those are kept that no other beats in both, and for each strength that of offsets
+    0. A point predicts ``argmax(log orthogonal(strength) + offsets)``. With two classes that is a threshold on the
     second one's probability.
 
     Attributes
@@ -56,6 +70,8 @@ class Frontier:
         The point in use.
     score_name, gap_name : str
         For axes and messages.
+    n_tried : int
+        How many points were tried.
     """
 
     strength: Floats
@@ -65,6 +81,7 @@ class Frontier:
     chosen: int = -1
     score_name: str = "score"
     gap_name: str = "gap"
+    n_tried: int = 0
 
     def __len__(self) -> int:
         return len(self.strength)
@@ -86,12 +103,11 @@ class Frontier:
         feasible = self.gap <= tolerance
         if not feasible.any():
             feasible = self.gap <= np.nanmin(self.gap)
-        size = np.abs(self.offsets).sum(axis=1)
-        order = np.lexsort((size, self.strength, self.gap, -self.score))
+        order = np.lexsort((*self._changes, self.gap, -self.score))
         return int(order[feasible[order]][0])
 
     def pareto(self) -> NDArray[np.intp]:
-        """The points that no other beats in both score and gap, by rising gap.
+        """The points that no other beats in both score and gap, by rising gap: those that `best` ever takes.
 
         Examples
         --------
@@ -99,19 +115,30 @@ class Frontier:
         >>> frontier.pareto().tolist()
         [0, 2]
         """
-        order = np.lexsort((-self.score, self.gap))
+        order = np.lexsort((*self._changes, -self.score, self.gap))
         score = np.nan_to_num(self.score[order], nan=-np.inf)
         before = np.concatenate([[-np.inf], np.maximum.accumulate(score)[:-1]])
         return order[(score > before) & ~np.isnan(self.gap[order])].astype(np.intp)
 
+    def thinned(self) -> Frontier:
+        """Without the points that no tolerance chooses, except those of offsets 0: they would be most of a file."""
+        kept = np.union1d(self.pareto(), np.flatnonzero((self.offsets == 0).all(axis=1)))
+        points = {name: getattr(self, name)[kept] for name in ("strength", "offsets", "score", "gap")}
+        return replace(self, **points)
+
+    @property
+    def _changes(self) -> tuple[Floats, Floats]:
+        """What decides between points of the same score and gap, the last first: as little change as possible."""
+        return np.abs(self.offsets).sum(axis=1), self.strength
+
     def at(self, index: int) -> Frontier:
         """The same points with another one chosen."""
-        if not -len(self) <= index < len(self):
-            raise ValueError(f"index is {index}, the frontier has {len(self)} points.")
-        return replace(self, chosen=int(index) % len(self))
+        if not -len(self) <= whole(index) < len(self):
+            raise ValueError(f"index is {index}, the frontier has {len(self)} points: expected one of them, from 0.")
+        return replace(self, chosen=whole(index) % len(self))
 
     def plot(self, ax: Any = None) -> Any:
-        """Score against gap: all points, those that no other beats, and the chosen one. Returns the axes."""
+        """Score against gap: the best trades, each strength at offsets 0, and the chosen point. Returns the axes."""
         try:
             import matplotlib.pyplot as plt
         except ImportError as error:
@@ -119,11 +146,12 @@ class Frontier:
         if ax is None:
             _, ax = plt.subplots(figsize=(6, 4), layout="constrained")
         best = self.pareto()
-        ax.scatter(self.gap, self.score, s=6, color="0.75", linewidths=0, label="searched", rasterized=True)
+        untouched = (self.offsets == 0).all(axis=1)
+        ax.scatter(self.gap[untouched], self.score[untouched], s=12, color="0.6", linewidths=0, label="offsets 0")
         ax.plot(self.gap[best], self.score[best], color="#0072B2", marker=".", label="best at its gap")
         mark = {"marker": "*", "s": 180, "color": "#D55E00", "edgecolors": "black", "zorder": 3}
         ax.scatter(self.gap[self.chosen], self.score[self.chosen], **mark, label="chosen")
-        # the searched points reach down to guessing; the reader looks at the best ones
+        # a strength at offsets 0 may be far from the best trades, and those are what the reader looks at
         low, high, reach = self.score[best].min(), self.score[best].max(), self.gap[best].max()
         margin = max(0.1 * (high - low), 1e-3)
         ax.set(xlim=(0, 1.2 * max(reach, 0.01)), ylim=(low - margin, high + 1.5 * margin))

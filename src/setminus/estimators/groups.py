@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import date
 from itertools import pairwise
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -91,21 +93,27 @@ class Groups:
         return len(numbers) > 2 and (many or bool((numbers % 1 != 0).any()))
 
     def _crossed(self, columns: list[NDArray[Any]]) -> Codes:
-        parts = [_codes(*spec) for spec in zip(columns, self.values, self.edges, strict=True)]
+        parts = [_codes(index, *spec) for index, spec in enumerate(zip(columns, self.values, self.edges, strict=True))]
         crossed = np.ravel_multi_index([np.maximum(part, 0) for part in parts], [len(v) for v in self.values])
         return np.where(np.min(parts, axis=0) < 0, -1, crossed).astype(np.intp)
 
 
-def check_every_class(codes: Codes, y_codes: Codes, labels: list[Any], classes: NDArray[Any], least: int = 1) -> None:
-    """Raise where a group has fewer than `least` rows of a class: its frequencies would be a guess."""
+def check_every_class(
+    codes: Codes, y_codes: Codes, labels: list[Any], classes: NDArray[Any], weights: Any = None, least: int = 1
+) -> None:
+    """Raise where a group has fewer than `least` rows of a class: its frequencies would be a guess.
+
+    A row of weight 0 is no row.
+    """
     counts = np.zeros((len(labels), len(classes)), dtype=np.intp)
-    np.add.at(counts, (codes, y_codes), 1)
+    np.add.at(counts, (codes, y_codes), 1 if weights is None else (weights > 0).astype(np.intp))
     lacking = np.argwhere(counts < least)
     if len(lacking):
         group, label = lacking[0]
         others = f" (and {len(lacking) - 1} more such cells)" if len(lacking) > 1 else ""
+        rows = "rows" if weights is None or (weights > 0).all() else "rows of weight above 0"
         raise ValueError(
-            f"group {group_name(labels[group])!r} has {counts[group, label]} rows of class "
+            f"group {group_name(labels[group])!r} has {counts[group, label]} {rows} of class "
             f"{classes.tolist()[label]!r} among its {counts[group].sum()}{others}: expected at least {least}. "
             "Merge it with another group, or drop it."
         )
@@ -133,16 +141,21 @@ def group_frequencies(
 
 def _columns(sensitive_features: Any) -> list[NDArray[Any]]:
     """The columns, with numbers that came as objects made numbers again, and in one precision."""
-    columns = column_arrays(sensitive_features)
-    numbers = [
-        c.dtype.kind == "f" or (c.dtype.kind == "O" and all(type(v) in (int, float) for v in c.tolist()))
-        for c in columns
-    ]
-    return [c.astype(np.float64) if number else c for c, number in zip(columns, numbers, strict=True)]
+    columns = []
+    for column in column_arrays(sensitive_features):
+        if column.dtype.kind == "O" and all(type(v) in (int, float) or isinstance(v, np.number) for v in column):
+            column = np.array(column.tolist())  # whole numbers stay whole: a float would merge large ones
+        columns.append(column.astype(np.float64) if column.dtype.kind == "f" else column)
+    return columns
 
 
 def _cut(column: NDArray[Any], y_codes: Codes, n_bins: int, least: int) -> list[float]:
     """Inner edges of quantile bins, each bin with at least `least` rows of every class."""
+    if not np.isfinite(column).all():
+        raise ValueError(
+            f"sensitive_features has {int((~np.isfinite(column)).sum())} infinite numbers in a column that is cut at "
+            "quantiles: drop those rows, or give them a finite number."
+        )
     inner = np.unique(np.quantile(column, np.linspace(0, 1, n_bins + 1)[1:-1]))
     n_classes = int(y_codes.max()) + 1
 
@@ -168,11 +181,27 @@ def _bin_names(edges: list[float]) -> list[str]:
     return [f"below {bounds[0]}", *between, f"{bounds[-1]} and above"]
 
 
-def _codes(column: NDArray[Any], values: list[Any], edges: list[float] | None) -> Codes:
+def _codes(index: int, column: NDArray[Any], values: list[Any], edges: list[float] | None) -> Codes:
+    for value in column[:1].tolist():  # one kind for all of a column: others cannot be ordered
+        found, fitted = _kind(value), "numbers" if edges is not None else _kind(values[0])
+        if found != fitted:
+            # not made equal: nobody can tell whether '01', '1.0' and 'True' are 1
+            known = "" if edges is not None else f", such as {values[0]!r}"
+            raise ValueError(
+                f"sensitive_features column {index} holds {found}, such as {value!r}, where {fitted} were fitted"
+                f"{known}: convert the column to {fitted}, as at fit time."
+            )
     if edges is not None:
-        if column.dtype.kind not in "fiu":
-            raise ValueError(f"sensitive_features has dtype {column.dtype} where numbers were fitted: pass numbers.")
         return np.searchsorted(edges, column, side="right").astype(np.intp)
     where = {value: code for code, value in enumerate(values)}
     present, inverse = distinct(column)
     return np.array([where.get(value, -1) for value in present.tolist()], dtype=np.intp)[inverse]
+
+
+def _kind(value: Any) -> str:
+    """Groups of different kinds are never the same; 1, 1.0 and True are."""
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, Number | np.bool_):
+        return "numbers"
+    return "dates" if isinstance(value, date) else f"values of type {type(value).__name__}"

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from setminus.core.checks import OnViolation, check_on_violation, check_strength
 from setminus.estimators.columns import known_columns
-from setminus.estimators.fitting import calibrated, check_classes, fit_part, needs_groups
+from setminus.estimators.fitting import calibrated, check_classes, check_known_labels, fit_part, needs_groups
 from setminus.estimators.principal_mixin import Columns, PrincipalMixin, Proba, subtract, tags_like
 
 __all__ = ["OrthogonalClassifier"]
@@ -112,6 +112,7 @@ class OrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):  # t
         principals = self._principals(self.full)
         if isinstance(full, FrozenEstimator):
             check_is_fitted(full)
+            check_known_labels(y, full.classes_)
             self.classes_ = full.classes_
         self._fit_prior(y, sample_weight)
         # the principals first: they are cheap, and they refuse bad groups before the long fit

@@ -11,9 +11,10 @@ from scipy.sparse import issparse
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d, validate_data
 
-from setminus.core.checks import OnViolation
+from setminus.core.checks import OnViolation, check_unmasked
+from setminus.core.gaps import check_weights, encode_labels
 from setminus.core.orthogonalize import orthogonalize
 from setminus.estimators.columns import as_rows, drop_columns, take_columns
 from setminus.estimators.fitting import calibrated, check_classes, fit_part, needs_groups, takes_groups
@@ -37,7 +38,16 @@ class PrincipalMixin:
         """Everything that can be refused before any work; the rows, the labels, the groups and the weights."""
         X = as_rows(X)
         validate_data(self, X, y, skip_check_array=True)
-        y = column_or_1d(y, warn=True)
+        check_unmasked("y", y)
+        given, y = y, column_or_1d(y, warn=True)
+        if y.dtype.kind in "OU":
+            # named here: scikit-learn takes mixed labels of an array for a regression, and those of a list for words
+            _, labels = encode_labels(given if isinstance(given, list | tuple) else y, name="y")
+            if not isinstance(labels[0], str):
+                raise ValueError(
+                    f"Unknown label type {type(labels[0]).__name__} in y, an array of objects such as {labels[0]!r}: "
+                    "pass text, or an array of numbers of at most 64 bits."
+                )
         check_classification_targets(y)
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
@@ -46,9 +56,7 @@ class PrincipalMixin:
             )
         if _num_samples(X) != len(y):
             raise ValueError(f"X has {_num_samples(X)} rows, y has {len(y)}: expected the same number.")
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, y)
-        return X, y, self._groups(X, sensitive_features), sample_weight
+        return X, y, self._groups(X, sensitive_features), check_weights(sample_weight, len(y))
 
     def _check_predict(self, X: Any) -> Any:
         """The rows, with the columns that were there at fit time."""
@@ -69,8 +77,12 @@ class PrincipalMixin:
 
     def _principals(self, full: Any) -> list[Any]:
         """The principals to fit, one or several."""
+        if isinstance(self.principal, (list, tuple)):
+            if len(self.principal) == 0:
+                raise ValueError("principal is an empty list: expected a classifier, or several, to take out.")
+            return list(self.principal)
         if self.principal is not None:
-            return list(self.principal) if isinstance(self.principal, (list, tuple)) else [self.principal]
+            return [self.principal]
         if self.principal_columns is None:
             return [GroupPrincipal()]
         if isinstance(full, FrozenEstimator):

@@ -6,16 +6,18 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer
+from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from setminus.core.gaps import check_weights
 from setminus.core.groups import group_name
 from setminus.estimators.fitting import fit_part
 from setminus.estimators.groups import Groups, check_every_class, group_frequencies
@@ -38,22 +40,25 @@ class _AttributePrincipal(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{type(self).__name__} needs the groups: pass sensitive_features= to fit, or set sensitive_columns= "
                 "on the classifier around it, which reads them from X."
             )
-        if not self.smoothing >= 0:
-            raise ValueError(f"smoothing is {self.smoothing}: expected a number of rows >= 0.")
+        if not 0 <= self.smoothing < np.inf:
+            raise ValueError(f"smoothing is {self.smoothing}: expected a finite number of rows >= 0.")
+        if groups.n_bins < 2:
+            raise ValueError(f"n_bins is {groups.n_bins}: expected at least 2, or there is one group and no principal.")
         check_classification_targets(y)
         self.classes_, y_codes = np.unique(np.asarray(y), return_inverse=True)
         if len(y_codes) == 0:
             raise ValueError("y has no rows: expected at least one of each class in each group.")
         if len(self.classes_) < 2:
             raise ValueError(f"y has one class only, {self.classes_.tolist()[0]!r}: expected two or more.")
-        weights = _check_sample_weight(sample_weight, y_codes, dtype=np.float64)
+        weights = check_weights(sample_weight, len(y_codes))
+        weights = np.ones(len(y_codes)) if weights is None else weights
         self.groups_ = groups
         codes = groups.learn(sensitive_features, y_codes)
         if X is not None and _num_samples(X) != len(codes):
             raise ValueError(
                 f"X has {_num_samples(X)} rows, sensitive_features {len(codes)}: expected the same number."
             )
-        check_every_class(codes, y_codes, groups.labels, self.classes_)
+        check_every_class(codes, y_codes, groups.labels, self.classes_, weights)
         shape = len(groups.labels), len(self.classes_)
         self.group_proba_ = group_frequencies(codes, y_codes, shape, weights, self.smoothing)
         self.class_prior_ = np.bincount(y_codes, weights) / weights.sum()
@@ -208,7 +213,7 @@ class ProxyPrincipal(_AttributePrincipal):
             )
         self._order = [found.tolist().index(name) for name in names.tolist()]
         if self.method == "score":
-            score = self._out_of_fold(model, X, attribute)
+            score = self._out_of_fold(model, X, attribute, sample_weight)
             bins = KBinsDiscretizer(20, strategy="uniform")
             head = make_pipeline(bins, LogisticRegression(max_iter=1000))
             self.score_model_ = fit_part("score model", head, score, y, sample_weight=sample_weight)
@@ -224,11 +229,15 @@ class ProxyPrincipal(_AttributePrincipal):
             proba = self.score_model_.predict_proba(_score(attribute_proba))
         return proba
 
-    def _out_of_fold(self, model: Any, X: Any, attribute: NDArray[Any]) -> Proba:
+    def _out_of_fold(self, model: Any, X: Any, attribute: NDArray[Any], sample_weight: Any) -> Proba:
         if isinstance(model, FrozenEstimator):
             return _score(model.predict_proba(X)[:, self._order])
-        folds = StratifiedKFold(self.cv, shuffle=True, random_state=0)
-        proba = cross_val_predict(clone(model), X, attribute, cv=folds, method="predict_proba")
+        proba = np.empty((len(attribute), len(self._order)))
+        for train, test in StratifiedKFold(self.cv, shuffle=True, random_state=0).split(attribute, attribute):
+            weights = None if sample_weight is None else np.asarray(sample_weight)[train]
+            rows, labels = _safe_indexing(X, train), attribute[train]
+            fitted = fit_part("attribute_model", model, rows, labels, sample_weight=weights)
+            proba[test] = fitted.predict_proba(_safe_indexing(X, test))
         return _score(proba[:, self._order])
 
 

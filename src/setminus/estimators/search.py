@@ -26,7 +26,15 @@ ASKED = 100
 """The same where each one is a call of a scorer."""
 
 STEPS = np.array([-1.0, -0.5, -0.25, -0.1, 0.1, 0.25, 0.5, 1.0])
-"""Steps of one offset to try, in nats, for more than two classes."""
+"""Steps of one offset to try, in nats, for more than two classes; rising."""
+
+CLIMBS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, np.inf)
+"""Gaps to climb within, for more than two classes. The same for every model: a search that aimed at the model's own
+tolerance would find other points at another one, and `TunedOrthogonalClassifier.at` would differ from a fit there.
+Every second one where each point is a call of a scorer."""
+
+LOG_LEAST = float(np.log(np.finfo(np.float64).tiny))
+"""What stands for the log of a probability of 0: an offset can then still turn the decision."""
 
 
 def _accuracy(confusion: Floats) -> Floats:
@@ -59,7 +67,6 @@ class Problem:
     n_groups: int
     weights: Floats
     gap: Gap
-    tolerance: float
     scoring: Any = "accuracy"
 
     def table(self, predictions: Codes) -> Floats:
@@ -122,16 +129,16 @@ class _Answer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 def decide(log_proba: Floats, offsets: Floats) -> Codes:
     """The class of each row: ``argmax(log_proba + offsets)``, the later class where two are level."""
-    shifted = (log_proba + offsets)[:, ::-1]
+    shifted = (np.maximum(log_proba, LOG_LEAST) + offsets)[:, ::-1]
     last: Codes = shifted.shape[1] - 1 - np.argmax(shifted, axis=1)
     return last
 
 
 def search(problem: Problem, strength: float, log_proba: Floats) -> Frontier:
-    """All decisions tried at one strength, with their score and gap.
+    """The decisions tried at one strength, with their score and gap: the best trades, see `Frontier.thinned`.
 
     Two classes: every threshold at a quantile of the score, counted in one pass. More: offsets climbed one class at
-    a time from 0, to the highest score within the tolerance.
+    a time from 0, to the highest score within each of a row of gaps. Both are blind to the tolerance.
 
     Parameters
     ----------
@@ -141,8 +148,8 @@ def search(problem: Problem, strength: float, log_proba: Floats) -> Frontier:
         The out-of-fold log-probabilities of the orthogonal classifier of that strength.
     """
     binary = len(problem.classes) == 2
-    offsets, score, gap = (_thresholds if binary else _climb)(problem, log_proba)
-    return Frontier(np.full(len(score), float(strength)), offsets, score, gap)
+    offsets, score, gap = (_thresholds if binary else _climb)(problem, np.maximum(log_proba, LOG_LEAST))
+    return Frontier(np.full(len(score), float(strength)), offsets, score, gap, n_tried=len(score)).thinned()
 
 
 def _thresholds(problem: Problem, log_proba: Floats) -> tuple[Floats, Floats, Floats]:
@@ -157,38 +164,68 @@ def _thresholds(problem: Problem, log_proba: Floats) -> tuple[Floats, Floats, Fl
     cells = np.ravel_multi_index((above, problem.group_codes, problem.y_codes), shape)
     counts = np.bincount(cells, problem.weights, minlength=int(np.prod(shape))).reshape(shape)
     positive = counts[::-1].cumsum(axis=0)[::-1][1:]  # rows above cut i are those above more than i cuts
-    total = counts.sum(axis=0)
-    tables = np.stack([total - positive, positive], axis=-1)
+    # summed, not subtracted: a remainder of rounded weights would be a gap where there is none
+    tables = np.stack([counts.cumsum(axis=0)[:-1], positive], axis=-1)
     offsets = np.column_stack([np.zeros(len(cuts)), -cuts])
     score = problem.score(tables, lambda i: (odds >= cuts[i]).astype(np.intp), log_proba)
     return offsets, score, problem.gap(tables)
 
 
 def _climb(problem: Problem, log_proba: Floats) -> tuple[Floats, Floats, Floats]:
-    def evaluate(offsets: Floats) -> tuple[float, float]:
-        predictions = decide(log_proba, offsets)
-        table = problem.table(predictions)[None]
-        score = problem.score(table, lambda _: predictions, log_proba)
-        return float(score[0]), float(problem.gap(table)[0])
+    tried: dict[tuple[float, ...], tuple[float, float]] = {}
 
-    def worth(point: tuple[float, float]) -> tuple[float, float]:
-        # first within the tolerance, then the score
-        score, gap = point
-        return (0.0, score) if gap <= problem.tolerance else (problem.tolerance - gap, score)
+    def look(points: list[tuple[float, ...]], tables: Floats) -> None:
+        score = problem.score(tables, lambda i: decide(log_proba, np.array(points[i])), log_proba)
+        # a score that is undefined, as precision without a positive prediction, is below any other
+        found = zip(np.where(np.isnan(score), -np.inf, score).tolist(), problem.gap(tables).tolist(), strict=True)
+        tried.update(zip(points, found, strict=True))
 
-    here = np.zeros(log_proba.shape[1])
-    tried = {tuple(here): evaluate(here)}
-    for _ in range(10 if problem.sees_decisions else 0):
-        start = worth(tried[tuple(here)])
-        for k in range(1, len(here)):
-            for step in STEPS:
-                offsets = here.copy()
-                offsets[k] = np.round(offsets[k] + step, 6)
-                tried.setdefault(tuple(offsets), (np.nan, np.nan))
-                if np.isnan(tried[tuple(offsets)][0]):
-                    tried[tuple(offsets)] = evaluate(offsets)
-            here = np.array(max(tried, key=lambda point: worth(tried[point])))
-        if worth(tried[tuple(here)]) <= start:
-            break
+    def climb(start: tuple[float, ...] | None, bound: float) -> None:
+        def worth(point: tuple[float, ...]) -> tuple[float, float]:
+            # first within the bound, then the score
+            score, gap = tried[point]
+            return min(bound - gap, 0.0), score
+
+        here = max(tried, key=worth) if start is None else start
+        for _ in range(10):
+            before = here
+            for k in range(1, len(here)):
+                steps = [(*here[:k], round(here[k] + step, 6), *here[k + 1 :]) for step in STEPS.tolist()]
+                new = [i for i, point in enumerate(steps) if point not in tried]
+                if new:
+                    tables = _tables_along(problem, log_proba, np.array(here), k, np.array(steps)[:, k])
+                    look([steps[i] for i in new], tables[new])
+                here = max([here, *steps], key=worth)
+            if here == before:
+                break
+
+    zeros = (0.0,) * log_proba.shape[1]
+    look([zeros], problem.table(decide(log_proba, np.array(zeros)))[None])
+    climbs = CLIMBS if problem.scoring in COUNTED else CLIMBS[::2]
+    for bound in climbs if problem.sees_decisions else ():
+        # from 0, and from the best that the climbs before have met
+        climb(zeros, bound)
+        climb(None, bound)
     values = np.array(list(tried.values()))
     return np.array(list(tried)), values[:, 0], values[:, 1]
+
+
+def _tables_along(problem: Problem, log_proba: Floats, offsets: Floats, k: int, values: Floats) -> Floats:
+    """The tables of `decide` with each of the rising `values` as the offset of class k, counted in one pass."""
+    others = log_proba + offsets
+    others[:, k] = -np.inf
+    rival = others.shape[1] - 1 - np.argmax(others[:, ::-1], axis=1)
+    level = np.take_along_axis(others, rival[:, None], axis=1)[:, 0]
+    # how many of the values leave the row with its rival: where both are level, the later class has it
+    short = np.zeros(len(level), dtype=np.intp)
+    for value in values:
+        own = log_proba[:, k] + value
+        short += (own < level) | ((own == level) & (rival > k))
+    size = len(problem.classes)
+    shape = (problem.n_groups, size, size)
+    cells = np.ravel_multi_index((short, problem.group_codes, problem.y_codes, rival), (len(values) + 1, *shape))
+    counts = np.bincount(cells, problem.weights, minlength=(len(values) + 1) * int(np.prod(shape)))
+    counts = counts.reshape(-1, *shape)
+    tables = counts[::-1].cumsum(axis=0)[::-1][1:]  # value i leaves those that are short of more than i values
+    tables[..., k] = counts.sum(axis=-1).cumsum(axis=0)[:-1]
+    return tables

@@ -5,19 +5,21 @@ from __future__ import annotations
 import copy
 import logging
 import warnings
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score, get_scorer
 from sklearn.utils.validation import check_is_fitted
 
 from setminus.core.checks import OnViolation
 from setminus.core.groups import group_name
-from setminus.estimators.folds import Parts, out_of_fold_parts, stratified_folds
-from setminus.estimators.frontier import Constraint, Frontier, gap_of
+from setminus.estimators.fitting import check_classes
+from setminus.estimators.folds import Parts, check_folds, out_of_fold_parts, stratified_folds
+from setminus.estimators.frontier import Constraint, Frontier, check_tolerance, gap_of
 from setminus.estimators.groups import Groups, check_every_class
 from setminus.estimators.orthogonal import OrthogonalClassifier
 from setminus.estimators.principal_mixin import Columns, PrincipalMixin, Proba, subtract, tags_like
@@ -48,7 +50,7 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
     agg : {"max", "sum"}, default="max"
         Equalized odds over the labels: Fairlearn takes the largest gap, the paper the sum.
     tolerance : float, default=0.05
-        The gap to keep, out of fold.
+        The gap to keep, out of fold: a finite number >= 0.
     scoring : str or callable, default="accuracy"
         What to maximise: any scorer of scikit-learn, or a function of (estimator, X, y), which is slower. One that
         looks at probabilities ("roc_auc", "neg_log_loss") chooses the strength only and leaves the threshold at 0.5.
@@ -72,7 +74,7 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
     offsets_ : ndarray of shape (C,)
         What is added to the log-probabilities before the largest is taken.
     frontier_ : Frontier
-        All that was tried; ``frontier_.plot()`` draws it, and `at` takes another point of it.
+        The best trades that were found; ``frontier_.plot()`` draws them, and `at` takes another of them.
 
     Examples
     --------
@@ -140,12 +142,14 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
             Reaches the fits and the search.
         """
         gap = gap_of(self.constraint, self.agg)
-        if not self.tolerance >= 0:
-            raise ValueError(f"tolerance is {self.tolerance}: expected a gap >= 0, such as 0.05.")
+        check_tolerance(self.tolerance)
         strengths = np.atleast_1d(np.asarray(STRENGTHS if self.strengths is None else self.strengths, dtype=np.float64))
         if strengths.ndim != 1 or len(strengths) == 0 or not ((strengths >= 0) & np.isfinite(strengths)).all():
             raise ValueError(f"strengths is {self.strengths!r}: expected finite numbers >= 0.")
         X, y, groups, sample_weight = self._check_fit(X, y, sensitive_features, sample_weight)
+        if isinstance(self.full, FrozenEstimator):
+            check_is_fitted(self.full)
+            check_classes("full", self.full.classes_, self.classes_, other="y")
         if groups is None:
             raise ValueError(
                 f"the constraint {self.constraint!r} compares groups: pass sensitive_features= to fit, or set "
@@ -154,7 +158,7 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         y_codes = np.searchsorted(self.classes_, y).astype(np.intp)
         known = Groups(least=2)
         codes = known.learn(groups, y_codes)
-        check_every_class(codes, y_codes, known.labels, self.classes_, known.least)
+        check_every_class(codes, y_codes, known.labels, self.classes_, sample_weight, known.least)
         if len(known.labels) == 1:
             warnings.warn(
                 f"all rows are in one group, {group_name(known.labels[0])!r}: there is no gap to bound, and the score "
@@ -173,24 +177,31 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
             on_violation=self.on_violation,
         )
         folds = stratified_folds(self.cv, X, y, (codes, y_codes), self.random_state)
+        rows = np.concatenate([test for _, test in folds])
+        check_folds(folds, y, self.classes_)
+        weights = np.ones(len(y)) if sample_weight is None else sample_weight
+        check_every_class(codes[rows], y_codes[rows], known.labels, self.classes_, weights[rows])
         keyword = None if self.sensitive_columns is not None else groups
         parts = out_of_fold_parts(self.model_, X, y, keyword, sample_weight, folds, self.n_jobs)
-        rows = np.concatenate([test for _, test in folds])
         problem = Problem(
             y_codes[rows],
             codes[rows],
             self.classes_,
             len(known.labels),
-            np.ones(len(rows)) if sample_weight is None else sample_weight[rows],
+            weights[rows],
             gap if len(known.labels) > 1 else _no_gap,
-            self.tolerance,
             self.scoring if self.scoring in COUNTED else get_scorer(self.scoring),
         )
         self.frontier_ = self._search(problem, parts, strengths)
+        if not np.isfinite(self.frontier_.score).any():
+            raise ValueError(
+                f"scoring is {self.scoring!r}, which gives no finite score for any strength and threshold: choose "
+                "another one, such as 'accuracy'."
+            )
         logger.info("fit %d of %d", len(folds) + 1, len(folds) + 1)
         self.model_.fit(X, y, sensitive_features=keyword, sample_weight=sample_weight)
         self.classes_ = self.model_.classes_
-        return self._take(self.frontier_.best(self.tolerance), self.tolerance)
+        return self._take(self.frontier_.best(self.tolerance))
 
     def at(self, *, tolerance: float | None = None, index: int | None = None) -> TunedOrthogonalClassifier:
         """The same fitted model at another point of the frontier; nothing is fitted again.
@@ -198,9 +209,9 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         tolerance : float, optional
-            The best point with this gap.
+            The point that a fit with this tolerance on the same rows chooses.
         index : int, optional
-            That point of ``frontier_``.
+            That point of ``frontier_``; its gap becomes the copy's `tolerance`.
 
         Returns
         -------
@@ -208,15 +219,16 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
             A copy that shares the fitted parts; this one stays as it is.
         """
         check_is_fitted(self)
-        if tolerance is not None and not tolerance >= 0:
-            raise ValueError(f"tolerance is {tolerance}: expected a gap >= 0, such as 0.05.")
-        if index is None and tolerance is not None:
-            index = self.frontier_.best(tolerance)
-        elif index is None or tolerance is not None:
+        if (tolerance is None) == (index is None):
             raise ValueError("at() takes either tolerance= or index=.")
         other = copy.copy(self)
         other.model_ = copy.copy(self.model_)
-        return other._take(index, tolerance)
+        if index is not None:
+            other.tolerance = float(self.frontier_.gap[self.frontier_.at(index).chosen])
+            return other._take(index)
+        check_tolerance(tolerance)
+        other.tolerance = cast(float, tolerance)
+        return other._take(self.frontier_.best(other.tolerance))
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Proba:
         """The orthogonal probabilities at the chosen strength; `predict` applies the threshold to them."""
@@ -244,29 +256,33 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
             proba = np.concatenate(
                 [subtract(full, principals, prior, strength, self.on_violation) for full, principals, prior in parts]
             )
-            return search(problem, strength, np.log(np.maximum(proba, np.finfo(np.float64).tiny)))
+            with np.errstate(divide="ignore"):
+                log_proba = np.log(proba)
+            return search(problem, strength, log_proba)
 
         found = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(one)(strength) for strength in strengths)
         agg = f" ({self.agg})" if self.constraint == "equalized_odds" else ""
-        return Frontier(
+        every = Frontier(
             np.concatenate([part.strength for part in found]),
             np.concatenate([part.offsets for part in found]),
             np.concatenate([part.score for part in found]),
             np.concatenate([part.gap for part in found]),
             score_name=self.scoring if isinstance(self.scoring, str) else "score",
             gap_name=self.constraint + agg,
+            n_tried=sum(part.n_tried for part in found),
         )
+        return every.thinned()
 
-    def _take(self, index: int, tolerance: float | None) -> TunedOrthogonalClassifier:
+    def _take(self, index: int) -> TunedOrthogonalClassifier:
         self.frontier_ = self.frontier_.at(index)
         point = self.frontier_.chosen
         self.strength_ = self.model_.strength = float(self.frontier_.strength[point])
         self.offsets_ = self.frontier_.offsets[point]
         if len(self.classes_) == 2:
             self.threshold_ = float(self.frontier_.threshold[point])
-        if tolerance is not None and self.frontier_.gap[point] > tolerance:
+        if self.frontier_.gap[point] > self.tolerance:
             warnings.warn(
-                f"no strength and threshold keeps the {self.constraint} gap within {tolerance:g} out of fold; the "
+                f"no strength and threshold keeps the {self.constraint} gap within {self.tolerance:g} out of fold; the "
                 f"smallest, {self.frontier_.gap[point]:.3g}, is taken. Allow more, or try another principal.",
                 UserWarning,
                 stacklevel=3,

@@ -74,7 +74,7 @@ def frontier_points(tuned: TunedOrthogonalClassifier) -> dict[str, Any]:
         "best": [point(index) for index in searched.pareto()],
         "chosen": point(searched.chosen),
         "untouched": point(untouched),
-        "searched": len(searched),
+        "searched": searched.n_tried,
         "score_name": searched.score_name,
         "gap_name": searched.gap_name,
         "tolerance": tuned.tolerance,

@@ -77,7 +77,7 @@ def picked(
 ) -> tuple[float, float]:
     """The strength and the threshold of the highest accuracy within the tolerance."""
     gap = gap_of("equalized_odds", "sum")
-    problem = Problem(y, u, np.arange(2), 2, np.ones(len(y)), gap, tolerance)
+    problem = Problem(y, u, np.arange(2), 2, np.ones(len(y)), gap)
 
     def best_of(strength: float) -> tuple[float, float, float, float]:
         found = search(problem, strength, log_setminus(log_full, log_principal, log_prior, strength))
