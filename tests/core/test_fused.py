@@ -1,8 +1,19 @@
 """The compiled pass and the blocked one give the same answers, and send the same rows back for a second look."""
 
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from multiprocessing.pool import ThreadPool
+from pathlib import Path
+
+import joblib
 import numpy as np
 import pytest
 
+import setminus
 from setminus import orthogonalize
 from setminus.core import fused
 
@@ -92,3 +103,119 @@ def test_threads_change_nothing(path, threads, monkeypatch):
     expected = orthogonalize(full, principal, prior)
     monkeypatch.setenv("SETMINUS_THREADS", threads)
     np.testing.assert_array_equal(orthogonalize(full, principal, prior), expected)
+
+
+def test_a_number_of_threads_is_a_number(path, monkeypatch):
+    monkeypatch.setenv("SETMINUS_THREADS", "many")
+    with pytest.raises(ValueError, match="SETMINUS_THREADS is 'many': expected a whole number of threads"):
+        orthogonalize(*problem(2))
+
+
+LARGE = """
+import os, sys, time
+import numpy as np
+from setminus import orthogonalize
+from setminus.core import fused
+if "blocked" in sys.argv:
+    fused._compiled = lambda n_classes, easy: None
+full, principal = np.random.default_rng(0).dirichlet([1, 1], size=(2, fused.COMPILED_FROM // 2 + 1))
+
+def answer():
+    return orthogonalize(full, principal, "uniform")
+
+expected = answer()
+"""
+FORKED = """
+def forked(deeper):
+    child = os.fork()
+    if child == 0:
+        right = np.array_equal(answer(), expected) and (forked(deeper - 1) if deeper else True)
+        sys.exit(0 if right else 1)
+    return os.waitpid(child, 0)[1] == 0
+
+sys.exit(0 if forked(deeper=1) else 1)
+"""
+POOLED = """
+import multiprocessing
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    answers = [pool.apply_async(answer) for _ in range(4)]
+    sys.exit(0 if all(np.array_equal(one.get(), expected) for one in answers) else 1)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.parametrize("way", ["compiled", "blocked"])
+@pytest.mark.parametrize("script", [FORKED, POOLED], ids=["a child and its child", "a pool of children"])
+def test_a_forked_child_has_threads_of_its_own(script, way):
+    """The parent has predicted: its threads are not in the child, which would wait for them for ever."""
+    if way == "compiled":
+        pytest.importorskip("numba")
+    # two threads on any machine, and a process of its own: this one may have threads that must not be forked
+    environment = {**os.environ, "SETMINUS_THREADS": "2"}
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", LARGE + script, way]
+    with subprocess.Popen(command, env=environment, start_new_session=True) as parent:
+        try:
+            assert parent.wait(timeout=120) == 0
+        except subprocess.TimeoutExpired:
+            os.killpg(parent.pid, signal.SIGKILL)  # with the children that wait
+            pytest.fail("a child waits for threads that it does not have")
+
+
+@pytest.mark.parametrize("workers", ["threads", "loky"])
+def test_called_by_several_workers_at_once(workers, monkeypatch):
+    monkeypatch.setenv("SETMINUS_THREADS", "2")
+    full, principal, _ = problem(2, n=fused.COMPILED_FROM // 2 + 1)
+    calls = [(full, principal, [prior, 1 - prior]) for prior in (0.2, 0.4, 0.6, 0.8)]
+    expected = [orthogonalize(*call) for call in calls]
+    if workers == "threads":
+        with ThreadPool(4) as pool:
+            found = pool.starmap(orthogonalize, calls)
+    else:
+        found = joblib.Parallel(n_jobs=2, backend="loky")(joblib.delayed(orthogonalize)(*call) for call in calls)
+    np.testing.assert_array_equal(found, expected)
+
+
+UNCACHED = """
+import numba
+assert fused.__file__.startswith(sys.argv[1]), fused.__file__
+assert isinstance(fused._compiled(2, True), numba.core.dispatcher.Dispatcher)
+np.testing.assert_allclose(expected.sum(axis=-1), 1)
+try:
+    numba.njit(cache=True)(fused._binary_rows)
+except RuntimeError as error:
+    print(error)
+"""
+
+
+def test_compiles_where_no_folder_can_be_written(tmp_path):
+    """Neither beside the package nor at home; by obstacles that stop root too, which ignores permissions."""
+    pytest.importorskip("numba")
+    copy = tmp_path / "setminus"
+    shutil.copytree(Path(setminus.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "core" / "__pycache__").write_text("a file where a folder would have to be")
+    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    environment |= {"HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null", "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-B", "-c", LARGE + UNCACHED, str(tmp_path)]
+    done = subprocess.run(command, env=environment, timeout=240, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    # the obstacles are there: numba alone gives up
+    assert "no locator available" in done.stdout
+
+
+def test_compiles_where_the_disk_is_full(tmp_path, monkeypatch):
+    numba = pytest.importorskip("numba")
+    tries = []
+
+    def full_disk(*_):
+        tries.append(1)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("numba.core.caching.IndexDataCacheFile.save", full_disk)
+    fused._compiled.cache_clear()
+    try:
+        answer = orthogonalize(*problem(2, n=fused.COMPILED_FROM // 2 + 1))
+        np.testing.assert_allclose(answer.sum(axis=-1), 1)
+    finally:
+        fused._compiled.cache_clear()
+    assert tries

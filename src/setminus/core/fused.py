@@ -7,6 +7,7 @@ a product could overflow or a probability is none, are only noticed here; `ortho
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from collections.abc import Callable
@@ -81,7 +82,9 @@ def rows_minus_rows(full: Floats, principal: Floats, prior: Floats, strength: fl
             tiled = np.tile(prior, (min(size, len(target)), 1))
         plain &= _on_threads(functools.partial(block, run=_numpy_block), len(target), size)
     else:
-        block(0, 0, kernel)  # compiles here, not on two threads at once
+        # compiles here, not on two threads at once; where the disk has no room to cache it, it is compiled all the same
+        with contextlib.suppress(OSError):
+            block(0, 0, kernel)
         # more blocks than threads: a thread whose core is busy elsewhere takes fewer
         size = -(-len(target) // (8 * _threads()))
         plain &= _on_threads(functools.partial(block, run=kernel), len(target), size)
@@ -123,11 +126,12 @@ def _on_threads(block: Callable[[int, int], bool], n_rows: int, size: int) -> bo
         return block(start, min(start + size, n_rows))
 
     # every block runs, plain or not: a list, since all() would stop at the first False
-    return all(list(map(one, starts) if threads == 1 else _pool(threads).map(one, starts)))
+    return all(list(map(one, starts) if threads == 1 else _pool(threads, os.getpid()).map(one, starts)))
 
 
 @functools.cache
-def _pool(threads: int) -> ThreadPoolExecutor:
+def _pool(threads: int, process: int) -> ThreadPoolExecutor:
+    """One pool for each process: in a forked child the parent's is there, but its threads are not."""
     return ThreadPoolExecutor(threads, thread_name_prefix="setminus")
 
 
@@ -135,6 +139,8 @@ def _threads() -> int:
     """Threads to use: SETMINUS_THREADS, else the cores that this process may run on."""
     asked = os.environ.get("SETMINUS_THREADS")
     if asked:
+        if not asked.isdecimal():
+            raise ValueError(f"SETMINUS_THREADS is {asked!r}: expected a whole number of threads, such as 2.")
         return max(1, int(asked))
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -147,7 +153,11 @@ def _compiled(n_classes: int, easy: bool) -> Kernel | None:
     except ImportError:
         return None
     loop = _power_rows if not easy else _binary_rows if n_classes == 2 else _rows_of(n_classes)
-    compiled: Kernel = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"}, cache=True)(loop)
+    compile_loop = functools.partial(numba.njit, nogil=True, error_model="numpy", fastmath={"contract"})
+    try:
+        compiled: Kernel = compile_loop(cache=True)(loop)
+    except (RuntimeError, OSError):  # neither the package's folder nor one of the user's can be written
+        compiled = compile_loop()(loop)
     return compiled
 
 
