@@ -11,7 +11,7 @@ export SETMINUS_DATA ?= $(abspath ../shared/data)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types bench picture clean
+.PHONY: help demo test lint types bench mutants picture clean
 
 help: ## list these targets
 	@grep -E '^[a-z]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -34,6 +34,9 @@ types: $(VENV)/.installed-dev ## static types
 bench: $(VENV)/.installed-dev ## ratios against other libraries and against the memory limit
 	$(BIN)/python -m benchmarks
 
+mutants: $(VENV)/.installed-mutants ## does a test notice each small change of the source? PACKAGES="core scale" SAMPLE=400 SEED=1 for less than all
+	nice -n 15 $(BIN)/python -m benchmarks.mutants $(PACKAGES) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
+
 picture: $(VENV)/.installed-demo ## the README's picture, drawn from the demo's record
 	@$(BIN)/setminus demo --parts fairness --picture docs/adult.png
 
@@ -51,3 +54,7 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(INSTALL) "pip>=25.1"  # the first that knows dependency groups
 	$(INSTALL) -e . --group dev
 	@touch $@ $(VENV)/.installed-demo
+
+$(VENV)/.installed-mutants: $(VENV)/.installed-dev
+	$(INSTALL) --group mutants
+	@touch $@

@@ -52,14 +52,26 @@ def test_variance_without_overlap_is_infinite_unless_nothing_is_at_stake():
     disjoint = [[1.0, 0.0], [0.0, 1.0]]
     assert importance_variance([0.5, 0.5], disjoint, [[0.8, 0.2], [0.2, 0.8]]) == np.inf
     assert importance_variance([0.5, 0.5], disjoint, disjoint) == 0
+    # a label that never occurs changes nothing, whatever its z1 would be
+    z2 = [[0.8, 0.2], [0.2, 0.8]]
+    two = importance_variance([0.5, 0.5], [[0.5, 0.5, 0], [0.25, 0.75, 0]], z2)
+    three = importance_variance([0.5, 0.5, 0], [[0.5, 0.5, 0], [0.25, 0.75, 0], [0, 0, 1]], [*z2, [0.5, 0.5]])
+    assert three == pytest.approx(two, rel=1e-12)
 
 
 def test_chi_square_by_hand():
     assert chi_square_divergence([0.5, 0.5], [0.25, 0.75]) == pytest.approx(0.0625 / 0.25 + 0.0625 / 0.75)
     assert chi_square_divergence([0.2, 0.8], [0.2, 0.8]) == 0
     assert chi_square_divergence([0.5, 0.5, 0], [1, 0, 0]) == np.inf
+    assert chi_square_divergence([0.5, 0.25, 0.25], [0.5, 0.5, 0]) == np.inf
     assert chi_square_divergence([1, 0, 0], [0.5, 0.5, 0]) == 1
+    assert chi_square_divergence([1, 0], [1, 0]) == 0
     assert chi_square_divergence([0.9, 0.1], [0.5, 0.5]) != chi_square_divergence([0.5, 0.5], [0.9, 0.1])
+
+
+def test_single_precision_is_only_in_the_input():
+    p, q = np.random.default_rng(0).dirichlet(np.ones(50), size=2).astype(np.float32)
+    assert chi_square_divergence(p, q) == chi_square_divergence(p.astype(float), q.astype(float))
 
 
 def test_bound_by_hand():
@@ -67,6 +79,7 @@ def test_bound_by_hand():
     bound = generalization_bound(0.05, 100, np.exp(-1), 3.0, np.exp(-2))
     assert bound == pytest.approx(4 * (0.1 + 2 * 0.2))
     assert generalization_bound(0.0, 400, np.exp(-1), 3.0, np.exp(-2)) == pytest.approx(4 * 2 * 0.1)
+    assert generalization_bound(0.0, 1, np.exp(-1), 0.5, np.exp(-2)) == pytest.approx(1.5 * 2 * 2)
 
 
 def test_the_step_of_the_proof_that_fails():
@@ -114,5 +127,12 @@ def test_tables_that_are_not_distributions_are_refused():
         importance_variance(PRIOR, PRIOR, Z2_GIVEN_Y)
     with pytest.raises(ValueError, match="n is 0"):
         importance_variance(PRIOR, Z1_GIVEN_Y, Z2_GIVEN_Y, n=0)
+    for p, q, name in ([0.5, 0.6], [0.5, 0.5], "p"), ([0.5, 0.5], [0.5, 0.6], "q"):
+        with pytest.raises(ValueError, match=f"^{name} is not a distribution"):
+            chi_square_divergence(p, q)
+    with pytest.raises(ValueError, match=r"^z2_given_y is not a distribution"):
+        importance_variance(PRIOR, Z1_GIVEN_Y, 2 * Z2_GIVEN_Y)
+    with pytest.raises(ValueError, match="rademacher is -1: expected a value between 0 and inf"):
+        generalization_bound(-1, 10, 0.1, 2, 0.1)
     with pytest.raises(ValueError, match="same support"):
         chi_square_divergence([1.0], [0.5, 0.5])

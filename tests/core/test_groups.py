@@ -22,12 +22,25 @@ def test_columns_are_crossed_and_absent_combinations_are_no_groups(kind):
     assert group_name(labels[0]) == "f, 0"
 
 
+def test_the_word_nan_and_numbers_among_objects_are_groups():
+    assert encode_groups(np.array(["nan", "f"]))[1] == ["f", "nan"]
+    assert encode_groups(np.array([2.5, 1.5, 2.5], dtype=object))[0].tolist() == [1, 0, 1]
+    assert group_name("male") == "male"
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
         ([1.0, np.nan], "column 0 has 1 missing values"),
         (np.array(["a", None], dtype=object), "1 missing"),
         (["a", float("nan"), None], "2 missing"),
+        # beside words numpy would make a word of it
+        (["a", float("nan")], "column 0 has 1 missing values .* in 2 rows"),
+        ((("a", "b"), ("c", float("nan")), ("d", "e")), "column 1 has 1 missing values .* in 3 rows"),
+        (np.array([["a", "b"], ["c", None]], dtype=object), "column 1 has 1 missing"),
+        (np.array(["a", pd.NA], dtype=object), "1 missing"),
+        (np.array([pd.Timestamp(2020, 1, 1), pd.NaT], dtype=object), "1 missing"),
+        (np.array(["2020-01-01", "NaT"], dtype="datetime64[D]"), "1 missing"),
         (pd.Series(["a", None]), "1 missing"),
         (pd.Series([1, None], dtype="Int64"), "1 missing"),
         (np.array(["a", 1], dtype=object), r"cannot be ordered \(int, str\)"),

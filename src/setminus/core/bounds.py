@@ -82,7 +82,7 @@ def importance_variance(prior: ArrayLike, z1_given_y: ArrayLike, z2_given_y: Arr
     log_orthogonal = np.log(np.divide(joint, joint.sum(axis=0), out=np.ones_like(joint), where=joint > 0))
     second_moment = (p_z2 * log_orthogonal**2).sum(axis=1)
     # a label without error (or without rows) adds nothing, even where its divergence is infinite
-    drawn = (p_y > 0) & (second_moment > 0)
+    drawn = second_moment > 0
     expected_square = (p_y[drawn] * (divergence[drawn] + 1) * second_moment[drawn]).sum()
     objective = (joint * log_orthogonal).sum()
     return float((expected_square - objective**2) / n)
@@ -145,6 +145,6 @@ def _distributions(values: ArrayLike, name: str, ndim: int) -> NDArray[np.float6
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != ndim or array.size == 0:
         raise ValueError(f"{name} has shape {array.shape}: expected {ndim} dimension(s), not empty.")
-    if not ((array >= 0).all() and np.allclose(array.sum(axis=-1), 1, atol=1e-6)):
+    if not ((array >= 0).all() and np.allclose(array.sum(axis=-1), 1)):
         raise ValueError(f"{name} is not a distribution: expected values >= 0 that sum to 1 over the last axis.")
     return array

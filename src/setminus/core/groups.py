@@ -118,7 +118,7 @@ def distinct(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
 
 def _is_missing(column: NDArray[Any]) -> NDArray[np.bool_]:
     if column.dtype.kind in "fM":
-        missing: NDArray[np.bool_] = np.isnat(column) if column.dtype.kind == "M" else np.isnan(column)
+        missing: NDArray[np.bool_] = np.isnan(column)
         return missing
     if column.dtype.kind == "O":
         # pandas.NA answers neither == nor bool(); its type's name is the only thing all versions share
