@@ -1,11 +1,12 @@
 """Each condition of the method can hold, nearly hold, and fail; the advice names what to call."""
 
 import dataclasses
+import re
 
 import pytest
 
 from setminus.auditing.calibration import Calibration, CalibrationError
-from setminus.auditing.diagnosis import Finding, diagnose, verdict
+from setminus.auditing.diagnosis import Finding, diagnose, grade, verdict
 from setminus.auditing.leakage import Leakage
 from setminus.auditing.overlap import Cell, Overlap
 
@@ -110,3 +111,120 @@ def test_verdict_names_what_fails_and_what_warns():
     assert verdict((ok, warn)) == "Usable with care: look at b."
     assert verdict((ok, warn, fail)).startswith("The guarantee does not hold here, since c fails:")
     assert verdict((fail, fail)).startswith("The guarantee does not hold here, since c and c fail:")
+
+
+def numbers(text):
+    return [float(number) for number in re.findall(r"\d+(?:\.\d+)?(?:e-?\d+)?", text)]
+
+
+def test_evidence_holds_the_numbers_and_nothing_below_zero():
+    leaky = dataclasses.replace(SILENT, bits=0.1, share=0.25, auc=0.61, p_value=0.005)
+    full = dataclasses.replace(SILENT, bits=0.2, auc=0.75)
+    found = diagnose(**(HOLDS | {"leakage": leaky, "full_leakage": full}))
+    assert numbers(found[0].evidence) == [0.1, 25, 0.61, 0.005, 0.2, 0.75]
+    assert numbers(diagnose(leakage=SILENT, cells=(), full_leakage=SILENT)[0].evidence) == [0, 0, 0.5, 0.7, 0, 0.5]
+    assert numbers(diagnose(leakage=SILENT, cells=())[0].evidence) == [0, 0, 0.5, 0.7]
+    error = CalibrationError("a", ece=0.25, expected=0.0125, p_value=0.005, n=700)
+    for which, group in ("full", "principal"), ("principal", "full"):
+        calibrations = {f"{which}_calibration": off(ece=0.25, expected=0.0125, p_value=0.005, n=700)}
+        finding = diagnose(**(HOLDS | calibrations))[1 if which == "full" else 2]
+        assert numbers(finding.evidence) == [700, 0.25, 0.0125, 0.005] and "all rows" in finding.evidence
+        assert which in finding.name and which in finding.advice and group not in finding.name
+    by_group = diagnose(**(HOLDS | {"full_calibration": Calibration(GOOD, (error, GOOD), ())}))[1]
+    assert numbers(by_group.evidence) == [700, 0.25, 0.0125, 0.005] and "group a" in by_group.evidence
+    poor = Overlap(smallest=0.0025, factor=20, share_beyond=0.055, effective_share=0.42)
+    assert numbers(diagnose(**(HOLDS | {"overlap": poor}))[3].evidence) == [0.0025, 5.5, 20, 42]
+
+
+@pytest.mark.parametrize(
+    ("size", "status"), [(0.0, "ok"), (0.0049, "ok"), (0.005, "warn"), (0.0199, "warn"), (0.02, "fail"), (9, "fail")]
+)
+def test_a_limit_belongs_to_what_is_above_it(size, status):
+    assert grade(size, (0.005, 0.02)) == status
+
+
+def test_significant_is_at_most_five_in_a_hundred():
+    for p_value, status in (0.05, "fail"), (0.0501, "ok"):
+        leaky = dataclasses.replace(SILENT, bits=0.1, p_value=p_value)
+        assert statuses(leakage=leaky)["score independent of the groups given the label"] == status
+        assert statuses(full_calibration=off(ece=0.2, p_value=p_value))["full classifier calibrated"] == status
+
+
+@pytest.mark.parametrize(
+    ("n_groups", "p_value", "status"),
+    # the error of five in a hundred is shared among the groups, down to what 200 simulations can show
+    [(2, 0.025, "fail"), (2, 0.026, "ok"), (5, 0.01, "fail"), (5, 0.011, "ok"), (40, 0.005, "fail"), (40, 0.006, "ok")],
+)
+def test_groups_share_the_chance_of_a_false_alarm(n_groups, p_value, status):
+    bad = dataclasses.replace(GOOD, group="bad", ece=0.2, p_value=p_value)
+    by_group = Calibration(GOOD, (bad, *[GOOD] * (n_groups - 1)), ())
+    assert statuses(full_calibration=by_group)["full classifier calibrated"] == status
+    # a principal classifier owes nothing to a single group
+    assert statuses(principal_calibration=by_group)["principal classifier calibrated"] == "ok"
+
+
+def test_the_worst_calibrated_is_shown_and_judged():
+    bad, worse = (dataclasses.replace(GOOD, group=f"group-{ece}", ece=ece, p_value=0.001) for ece in (0.03, 0.3))
+    for groups in (bad, worse), (worse, bad):
+        finding = diagnose(**(HOLDS | {"full_calibration": Calibration(GOOD, groups, ())}))[1]
+        assert finding.status == "fail" and "group-0.3" in finding.evidence
+    # a large error that chance explains is not judged
+    chance = dataclasses.replace(GOOD, group="chance", ece=0.3, p_value=0.9)
+    finding = diagnose(**(HOLDS | {"full_calibration": Calibration(GOOD, (bad, chance), ())}))[1]
+    assert finding.status == "warn" and "group-0.03" in finding.evidence
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({"share_beyond": 0.01}, "ok"),
+        ({"share_beyond": 0.011}, "warn"),
+        ({"share_beyond": 0.1}, "warn"),
+        ({"share_beyond": 0.11}, "fail"),
+        ({"effective_share": 0.5}, "ok"),
+        ({"effective_share": 0.49}, "warn"),
+        ({"effective_share": 0.11}, "warn"),
+        ({"effective_share": 0.1}, "fail"),
+        ({"smallest": 1e-9}, "ok"),
+        ({"smallest": -1e-9}, "fail"),
+    ],
+)
+def test_overlap_at_its_limits(change, status):
+    finding = diagnose(**(HOLDS | {"overlap": dataclasses.replace(OVERLAPPING, **change)}))[3]
+    assert finding.status == status
+    assert bool(finding.advice) == (status != "ok")
+
+
+def test_rows_at_their_limits():
+    for count, status in (5, "warn"), (4, "fail"), (1, "fail"):
+        finding = diagnose(leakage=SILENT, cells=(Cell("x", "yes", 12), Cell("a", "yes", count)))[-1]
+        assert finding.status == status and bool(finding.advice)
+        assert numbers(finding.evidence) == [2, 30, 12, count] and "left out" not in finding.evidence
+    listed = [Cell(f"g{k}", "yes", 10) for k in range(6)]
+    assert "g4 with yes: 10" in diagnose(leakage=SILENT, cells=tuple(listed[:5]))[-1].evidence
+    assert "more" not in diagnose(leakage=SILENT, cells=tuple(listed[:5]))[-1].evidence
+    six = diagnose(leakage=SILENT, cells=tuple(listed))[-1].evidence
+    assert "1 more" in six and "g4 with" in six and "g5 with" not in six
+    assert "30 rows" in diagnose(leakage=SILENT, cells=())[-1].evidence
+
+
+def test_a_verdict_joins_names_and_quotes_those_of_several_words():
+    findings = [Finding(name, "warn", "") for name in ("overlap", "enough rows", "third")]
+    assert verdict(tuple(findings[:1])) == "Usable with care: look at overlap."
+    assert "look at overlap and 'enough rows'." in verdict(tuple(findings[:2]))
+    assert "look at overlap, 'enough rows' and third." in verdict(tuple(findings))
+
+
+def test_the_cause_is_looked_for_in_either_classifier():
+    leaky = dataclasses.replace(SILENT, bits=0.1, p_value=0.005)
+    first = {
+        name: diagnose(**(HOLDS | {"leakage": leaky} | change))[0].advice
+        for name, change in {
+            "calibration": {"principal_calibration": off(ece=0.2, p_value=0.005)},
+            "tune": {},
+            "unknown": {"full_leakage": None},
+        }.items()
+    }
+    assert "calibrated" in first["calibration"] and "calibrated" not in first["tune"]
+    assert "ProxyPrincipal" in first["tune"] and "OrthogonalClassifier" in first["unknown"]
+    assert "full_proba" in first["unknown"] and "full_proba" not in first["tune"]

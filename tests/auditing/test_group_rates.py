@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from setminus.auditing.group_rates import group_rates
+from setminus.auditing.intervals import rate_interval
 from setminus.core.gap_tables import count_table
 
 
@@ -15,7 +16,7 @@ def test_rates_are_those_of_the_rows(n_classes):
     shape = (2, n_classes, n_classes)
     table = count_table(group, y, prediction, shape, weight)
     squares = count_table(group, y, prediction, shape, weight**2)
-    rows = group_rates(table, squares, np.bincount(group), ["a", "b"], list(range(n_classes)), 0.95)
+    rows = group_rates(table, squares, np.bincount(group), ["a", "b"], list(range(n_classes)), 0.9)
     assert [(row.group, row.label) for row in rows] == [
         (g, c) for g in "ab" for c in ([1] if n_classes == 2 else range(n_classes))
     ]
@@ -32,6 +33,11 @@ def test_rates_are_those_of_the_rows(n_classes):
         assert row.true_positive_rate.value == pytest.approx(share(prediction == row.label, y == row.label))
         assert row.false_positive_rate.value == pytest.approx(share(prediction == row.label, y != row.label))
         assert row.accuracy.value == pytest.approx(share(prediction == y, anyone))
+        # as many rows as the weights are worth
+        for interval, among in (row.selection_rate, anyone), (row.true_positive_rate, y == row.label):
+            worth = weight[mine & among].sum() ** 2 / (weight[mine & among] ** 2).sum()
+            expected = rate_interval(interval.value, worth, 0.9)
+            assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
 
 
 def test_no_rows_no_rate():

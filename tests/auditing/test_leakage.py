@@ -65,6 +65,56 @@ def test_bits_are_the_conditional_information():
     assert result.share == pytest.approx(information, abs=0.005)
 
 
+def test_a_score_that_is_the_group_tells_all_there_is():
+    """Then bits = H(z1 | y), by hand from uneven shares, the area is one and no permutation does as well."""
+    rng = np.random.default_rng(0)
+    y = (rng.uniform(size=40_000) < 0.3).astype(int)
+    given_y = np.array([[0.2, 0.8], [0.9, 0.1]])
+    z1 = (rng.uniform(size=40_000) > given_y[y, 0]).astype(int)
+    entropy = -np.array([0.7, 0.3]) @ (given_y * np.log2(given_y)).sum(axis=1)
+    result = leakage(y, 0.1 + 0.5 * z1, sensitive_features=z1, n_permutations=50)
+    assert result.bits == pytest.approx(entropy, abs=0.01)
+    assert result.share == pytest.approx(1, abs=0.01)
+    assert result.auc == 1
+    assert result.p_value == 1 / 51 and result.n_permutations == 50 and result.n_cells == 2
+
+
+def test_the_area_is_that_of_the_pairs():
+    """A score of three levels: P(larger) + P(equal) / 2 between groups of one label, by hand."""
+    rng = np.random.default_rng(0)
+    y, z1 = rng.integers(2, size=(2, 60_000))
+    level_given = np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]])
+    level = (rng.uniform(size=(60_000, 1)) > level_given[z1].cumsum(axis=1)).sum(axis=1)
+    low, high = level_given
+    area = sum(high[i] * low[j] * (1.0 if i > j else 0.5 if i == j else 0.0) for i in range(3) for j in range(3))
+    assert leakage(y, level / 4, sensitive_features=z1, n_permutations=5).auc == pytest.approx(area, abs=0.005)
+
+
+def test_cells_are_the_cube_root_of_the_rows_within_limits():
+    rng = np.random.default_rng(0)
+    for n, expected in [(5, 2), (1000, 10), (8000, 20), (100_000, 32)]:
+        score = rng.uniform(size=n)
+        cells = score_cells(np.column_stack([1 - score, score]))
+        assert cells.max() + 1 == expected
+        sizes = np.bincount(cells)
+        assert sizes.max() - sizes.min() <= 1
+        # in the order of the score
+        assert (np.diff(cells[np.argsort(score)]) >= 0).all()
+
+
+def test_cells_of_more_classes_are_clusters():
+    rng = np.random.default_rng(0)
+    centres = np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.4, 0.4, 0.2]])
+    which = rng.integers(4, size=12_000)
+    proba = centres[which] + rng.uniform(-0.01, 0.01, size=(12_000, 1)) * [1, -1, 0]
+    cells = score_cells(proba, 4)
+    assert {len(np.unique(cells[which == k])) for k in range(4)} == {1}
+    assert np.array_equal(np.unique(cells), np.arange(4))
+    # no more cells than different rows
+    assert score_cells(centres[which], 10).max() + 1 == 4
+    assert score_cells(np.tile(centres[0], (50, 1)), 10).max() == 0
+
+
 def test_dependence_without_a_shift_is_seen():
     """z1 changes the spread of the score, not its mean: no rank test on the score would see it."""
     rng = np.random.default_rng(0)
@@ -85,7 +135,9 @@ def test_constant_score_and_lone_groups():
     rng = np.random.default_rng(0)
     y = rng.integers(2, size=200)
     constant = leakage(y, np.full(200, 0.3), sensitive_features=rng.integers(2, size=200))
-    assert constant.bits == pytest.approx(0, abs=0.01) and constant.p_value == 1
+    # one cell alone gains exactly nothing
+    assert constant.bits == pytest.approx(0, abs=1e-12) and constant.p_value == 1
+    assert constant.share == pytest.approx(0, abs=1e-12) and constant.auc == 0.5 and constant.n_cells == 1
     lone = leakage(y, rng.uniform(size=200), sensitive_features=["a"] * 199 + ["b"])
     assert np.isfinite([lone.bits, lone.auc, lone.share]).all()
 

@@ -104,6 +104,10 @@ GOOD = np.array([[0.5, 0.5], [0.25, 0.75]])
         ),
         (GOOD, GOOD[:1], "uniform", r"principal has shape \(1, 2\), full has \(2, 2\)"),
         (GOOD, GOOD, [0.2, 0.3, 0.5], r"prior has shape \(3,\), full has \(2, 2\)"),
+        (GOOD, GOOD, np.full((3, 2), 0.5), r"prior has shape \(3, 2\), full has \(2, 2\): expected \(2,\)"),
+        (GOOD, GOOD, np.full((1, 2, 2), 0.5), r"prior has shape \(1, 2, 2\), full has \(2, 2\)"),
+        (GOOD, GOOD, [0.2, 0.3, 0.5], r"expected \(2,\), one entry per class"),
+        (GOOD[..., :2].repeat(2, axis=1) / 2, GOOD.repeat(2, axis=1) / 2, [0.5, 0.5], r"expected \(4,\)"),
         (GOOD, GOOD, [0.5, 0.6], "prior has 1 rows that do not sum to 1"),
         (GOOD, GOOD, [1.0, 0.0], "prior is 0 for class 1"),
         (GOOD, GOOD, "empirical", "prior is 'empirical': expected class frequencies"),
@@ -118,6 +122,13 @@ GOOD = np.array([[0.5, 0.5], [0.25, 0.75]])
 def test_bad_values_are_named(full, principal, prior, message):
     with pytest.raises(ValueError, match=message):
         orthogonalize(np.asarray(full), np.asarray(principal), prior)
+
+
+def test_rounding_is_allowed_as_far_as_the_precision_asks():
+    for dtype, allowed, refused in (np.float16, 5e-3, 5e-2), (np.float32, 5e-5, 5e-4), (np.float64, 5e-5, 5e-4):
+        orthogonalize(np.array([[0.5, 0.5 + allowed]], dtype), np.array([[0.5, 0.5]], dtype), "uniform")
+        with pytest.raises(ValueError, match="full has 1 rows that do not sum to 1"):
+            orthogonalize(np.array([[0.5, 0.5 + refused]], dtype), np.array([[0.5, 0.5]], dtype), "uniform")
 
 
 @pytest.mark.parametrize("bad", [-1, float("nan"), float("inf")])
