@@ -8,7 +8,7 @@ What is not mutated, by rule:
 
 - text for people: string literals in a `raise` statement, and any with a space between two words;
 - what serves types and names alone: annotations, a module's type aliases, the type in `typing.cast`, `__all__`;
-- decorators, and calls of `len` and `isinstance`, as in mutmut; the `strict` of `zip`;
+- decorators, and calls of `len` and `isinstance`, as in mutmut; `strict` of `zip`, `stacklevel` of a warning;
 - the case of a string: one mutant of a string is enough.
 """
 
@@ -91,7 +91,7 @@ class _Finder(cst.CSTVisitor):
                 if isinstance(node, cst.SimpleString):
                     changed = [] if self._is_text(node) else changed[:1]
                 for other in changed:
-                    if not isinstance(node, cst.Call) or _strict_of(other) == _strict_of(node):
+                    if not isinstance(node, cst.Call) or _guards(other) == _guards(node):
                         self._add(node, other)
         return True
 
@@ -137,18 +137,18 @@ class _Finder(cst.CSTVisitor):
 
 def _is_left_out(node: cst.CSTNode) -> bool:
     if isinstance(node, cst.Arg):
-        return _is_strict(node)
+        return _is_a_guard(node)
     return isinstance(node, cst.Annotation | cst.Decorator) or (
         isinstance(node, cst.Call) and _called(node) in ("len", "isinstance")
     )
 
 
-def _strict_of(call: cst.CSTNode) -> list[cst.Arg]:
-    return [one.value for one in call.args if _is_strict(one)] if isinstance(call, cst.Call) else []
+def _guards(call: cst.CSTNode) -> list[cst.Arg]:
+    return [one.value for one in call.args if _is_a_guard(one)] if isinstance(call, cst.Call) else []
 
 
-def _is_strict(argument: cst.Arg) -> bool:
-    return argument.keyword is not None and argument.keyword.value == "strict"
+def _is_a_guard(argument: cst.Arg) -> bool:
+    return argument.keyword is not None and argument.keyword.value in ("strict", "stacklevel")
 
 
 def _called(node: cst.Call) -> str:

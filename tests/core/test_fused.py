@@ -88,6 +88,124 @@ def test_one_bad_value_anywhere_is_found(path, n_classes, strength, value, messa
         orthogonalize(full, principal, prior, strength=strength)
 
 
+def plain(full, principal, prior, strength=1.0):
+    """Whether the pass vouches for its answer, which is then the formula's."""
+    out = np.empty_like(full)
+    vouched = fused.rows_minus_rows(full, principal, np.asarray(prior, full.dtype), strength, out)
+    if vouched:
+        expected = in_logs(*(np.asarray(a, np.float64) for a in (full, principal, prior)), strength)
+        np.testing.assert_allclose(out, expected, atol=1e-12 if full.dtype == np.float64 else 1e-2)
+    return vouched
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+@pytest.mark.parametrize("strength", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("per_row", [False, True])
+class TestPlain:
+    """A row that is no distribution, or so small that products leave the range, is never vouched for."""
+
+    @pytest.fixture
+    def given(self, path, n_classes, per_row):
+        full, principal, prior = problem(n_classes, n=41)
+        principal = 0.9 * principal + 0.1 / n_classes
+        return full, principal, np.tile(prior, (41, 1)) if per_row else prior
+
+    def test_distributions_are(self, given, strength):
+        full, principal, prior = given
+        assert plain(full, principal, prior, strength)
+        full[7] = np.eye(len(full[7]))[0]
+        assert plain(full, principal, prior, strength)
+
+    @pytest.mark.parametrize("row", [0, 20, 40])
+    def test_sums_are_looked_at(self, given, strength, row):
+        full, principal, prior = given
+        for array in (full, principal):
+            array[row, 0] += 1e-3
+            assert not plain(full, principal, prior, strength)
+            array[row, 0] -= 2e-3
+            assert not plain(full, principal, prior, strength)
+            array[row, 0] += 1e-3
+        # rounding is not
+        full[row, 0] += 2e-5
+        principal[row, -1] -= 2e-5
+        assert plain(full / full.sum(-1, keepdims=True), principal, prior, strength)
+
+    @pytest.mark.parametrize("row", [0, 40])
+    def test_signs_and_small_values_are_looked_at(self, given, strength, row):
+        full, principal, prior = given
+        for k in (0, -1):
+            changed = full.copy()
+            changed[row, k - 1] += changed[row, k] + 1e-5
+            changed[row, k] = -1e-5
+            assert not plain(changed, principal, prior, strength)
+            changed = principal.copy()
+            changed[row, k - 1] += changed[row, k]
+            changed[row, k] = 1e-155
+            assert not plain(full, changed, prior, strength)
+            changed[row, k] = 0
+            assert not plain(full, changed, prior, strength)
+            changed[row, k] = np.nan
+            assert not plain(full, changed, prior, strength)
+
+    def test_a_tiny_prior_is(self, given, strength):
+        full, principal, prior = given
+        tiny = prior.copy()
+        tiny[..., 0] = 1e-155
+        assert not plain(full, principal, tiny, strength)
+
+
+def test_small_values_down_to_the_root_of_the_smallest_are_easy(path):
+    full, principal = np.array([[0.5, 0.5]]), np.array([[1e-153, 1.0]])
+    assert plain(full, principal, [0.5, 0.5])
+    assert not plain(full, np.array([[1e-154, 1.0]]), [0.5, 0.5])
+
+
+def test_half_precision_and_no_rows_are_plain(path):
+    rng = np.random.default_rng(0)
+    full, principal = rng.dirichlet(np.full(3, 3.0), size=(2, 60)).astype(np.float16)
+    assert abs(full.astype(float).sum(-1) - 1).max() > 1e-4
+    assert plain(full, principal, np.full(3, 1 / 3))
+    assert fused.rows_minus_rows(*np.empty((2, 0, 3)), np.ones(3) / 3, 1.0, np.empty((0, 3))) is True
+
+
+def test_a_power_that_leaves_the_range_is_not_vouched_for(path):
+    full, principal = np.array([[0.5, 0.5], [0.5, 0.5]]), np.array([[0.5, 0.5], [1e-100, 1.0]])
+    assert plain(full, principal, [0.5, 0.5], 1.0)
+    assert not plain(full, principal, [0.5, 0.5], 4.0)
+    np.testing.assert_allclose(orthogonalize(full, principal, [0.5, 0.5], strength=4.0), [[0.5, 0.5], [1, 0]])
+
+
+def test_compiled_loops_are_used_for_large_straight_arrays_only(monkeypatch):
+    pytest.importorskip("numba")
+    asked = []
+    compiled = fused._compiled
+    monkeypatch.setattr(fused, "_compiled", lambda *kind: asked.append(kind) or compiled(*kind))
+    monkeypatch.setattr(fused, "COMPILED_FROM", 90)
+    full, principal, prior = problem(3, n=30)
+    orthogonalize(full[:29], principal[:29], prior)
+    orthogonalize(np.asfortranarray(full), principal, prior)
+    orthogonalize(full.astype(np.float16), principal.astype(np.float16), prior)
+    assert asked == []
+    orthogonalize(full, principal, prior)
+    orthogonalize(full, principal, prior, strength=0.5)
+    orthogonalize(full, principal, np.tile(prior, (30, 1)))
+    assert asked == [(3, True), (3, False), (3, False)]
+
+
+def test_threads_are_as_many_as_asked_for_or_allowed(monkeypatch):
+    monkeypatch.setenv("SETMINUS_THREADS", "7")
+    assert fused._threads() == 7
+    monkeypatch.setenv("SETMINUS_THREADS", "0")
+    assert fused._threads() == 1
+    monkeypatch.delenv("SETMINUS_THREADS")
+    if hasattr(os, "sched_getaffinity"):
+        assert fused._threads() == len(os.sched_getaffinity(0))
+        monkeypatch.delattr(os, "sched_getaffinity")
+    assert fused._threads() == os.cpu_count()
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert fused._threads() == 1
+
+
 def test_strided_input_and_output(path):
     full, principal, prior = problem(4)
     expected = orthogonalize(full, principal, prior)

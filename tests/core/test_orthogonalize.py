@@ -76,6 +76,17 @@ class TestOverlap:
         with np.errstate(divide="ignore"), pytest.raises(ValueError, match=r"no overlap in 2 of 3 rows"):
             orthogonalize_log(np.log(self.full), np.log(self.principal), "uniform")
 
+    def test_rows_and_classes_are_counted_over_all_leading_axes(self):
+        full = np.full((2, 3, 4), 0.25)
+        principal = full.copy()
+        principal[0, 1] = [0, 0.5, 0.5, 0]
+        principal[1, :] = [1 / 3, 1 / 3, 1 / 3, 0]
+        with pytest.raises(ValueError, match=r"no overlap in 4 of 6 rows.*class 0, 3 is exactly 0"):
+            orthogonalize(full, principal, "uniform")
+        priors = np.array([[0.5, 0.5], [1.0, 0.0], [0.5, 0.5]])
+        with pytest.raises(ValueError, match="prior is 0 for class 1:"):
+            orthogonalize(np.full((3, 2), 0.5), np.full((3, 2), 0.5), priors)
+
     def test_clip_is_finite_and_warn_warns(self):
         clipped = orthogonalize(self.full, self.principal, "uniform", on_violation="clip")
         np.testing.assert_allclose(clipped, [[0.2, 0.8], [1, 0], [0, 1]], atol=1e-12)
