@@ -7,6 +7,7 @@ and what they import; what is not ours is then imported before the processes are
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import importlib.util
 import json
@@ -30,6 +31,9 @@ __all__ = ["Covered", "cover", "in_fork", "mirror", "outcome", "preload"]
 COPIED = ("src", "tests", "benchmarks", "pyproject.toml", "README.md")
 MEMORY = 12 << 30
 """Bytes of address space of one run: a mutant that asks for more fails."""
+
+DIE_WITH_PARENT = 1
+"""PR_SET_PDEATHSIG of prctl(2): a run that is stopped leaves nothing behind."""
 
 ENVIRONMENT = {
     "CI": "true",  # hypothesis draws the same examples each time and keeps none
@@ -136,6 +140,8 @@ def in_fork(work: Callable[[], int], seconds: float) -> int | None:
     child = os.fork()
     if child == 0:
         os.setsid()
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)
         code = 70
         try:
             code = int(work())
