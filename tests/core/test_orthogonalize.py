@@ -118,6 +118,7 @@ GOOD = np.array([[0.5, 0.5], [0.25, 0.75]])
         (GOOD, GOOD, np.full((3, 2), 0.5), r"prior has shape \(3, 2\), full has \(2, 2\): expected \(2,\)"),
         (GOOD, GOOD, np.full((1, 2, 2), 0.5), r"prior has shape \(1, 2, 2\), full has \(2, 2\)"),
         (GOOD, GOOD, [0.2, 0.3, 0.5], r"expected \(2,\), one entry per class"),
+        (np.full((2, 3, 2), 0.5), np.full((2, 3, 2), 0.5), [0.2, 0.3, 0.5], r"expected \(2,\), one entry per class"),
         (GOOD[..., :2].repeat(2, axis=1) / 2, GOOD.repeat(2, axis=1) / 2, [0.5, 0.5], r"expected \(4,\)"),
         (GOOD, GOOD, [0.5, 0.6], "prior has 1 rows that do not sum to 1"),
         (GOOD, GOOD, [1.0, 0.0], "prior is 0 for class 1"),
@@ -155,6 +156,26 @@ def test_bad_words_and_bad_out():
         orthogonalize(GOOD, GOOD, "uniform", out=np.empty((2, 2), np.float32))
     with pytest.raises(ValueError, match=r"log_full.*above 0"):
         orthogonalize_log(GOOD, np.log(GOOD), "uniform")
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ([[np.nan, 0.0], [0.0, -np.inf]], "log_principal has 1 values that are NaN"),
+        ([[0.5, 0.25], [0.0, -np.inf]], "log_principal has 2 values that are above 0:"),
+        (np.log([[0.5, 0.4], [0.5, 0.5]]), r"exp\(log_principal\) has 1 rows that do not sum to 1"),
+    ],
+)
+def test_bad_logs_are_named(bad, message):
+    with pytest.raises(ValueError, match=message):
+        orthogonalize_log(np.log(GOOD), np.asarray(bad), "uniform")
+
+
+def test_logs_may_be_above_zero_as_far_as_the_precision_asks():
+    for dtype, allowed in (np.float16, 5e-3), (np.float64, 5e-5):
+        log_full = np.array([[allowed, -np.inf]], dtype)
+        answer = orthogonalize_log(log_full, np.log(GOOD[:1]).astype(dtype), "uniform")
+        np.testing.assert_array_equal(answer, [[0, -np.inf]])
 
 
 def test_out_may_be_the_input_itself():
