@@ -1,0 +1,131 @@
+"""Which values become groups, where numbers are cut, and that predicting finds the same groups as fitting."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from setminus.estimators.groups import Groups, check_every_class, group_frequencies
+
+
+def learned(column, y=None, **options):
+    groups = Groups(**options)
+    y = np.arange(len(column)) % 2 if y is None else y
+    return groups, groups.learn(column, y)
+
+
+def test_values_are_groups_and_come_back_with_the_same_codes():
+    values = np.array(["m", "f", "x", "f"] * 5)
+    groups, codes = learned(values)
+    assert groups.labels == ["f", "m", "x"]
+    assert [groups.labels[code] for code in codes] == values.tolist()
+    np.testing.assert_array_equal(groups.codes(values), codes)
+    assert groups.codes(["x", "a", "zz", "f"]).tolist() == [2, -1, -1, 0]
+
+
+def test_crossed_columns_have_the_combinations_that_occur():
+    frame = pd.DataFrame({"sex": ["f", "f", "m", "m"] * 5, "old": [0, 1, 1, 1] * 5})
+    groups, codes = learned(frame)
+    assert groups.labels == [("f", 0), ("f", 1), ("m", 1)]
+    assert [groups.labels[code] for code in codes] == list(frame.itertuples(index=False, name=None))
+    asked = pd.DataFrame({"sex": ["m", "m", "f", "x", "f"], "old": [0, 1, 1, 1, 7]})
+    found = groups.codes(asked)
+    assert found.tolist() == [-1, 2, 1, -1, -1]
+    assert groups.unseen(asked, found) == "'f, 7', 'm, 0', 'x, 1'"
+
+
+@pytest.mark.parametrize(
+    ("column", "continuous"),
+    [
+        (np.arange(200) % 20, False),
+        (np.arange(210) % 21, True),
+        # more than one value for ten rows
+        (np.arange(100) % 10, False),
+        (np.arange(99) % 10, True),
+        (np.arange(100) % 5 + 0.5, True),
+        ((np.arange(100) % 5).astype(float), False),
+        # two values are two groups, whole or not
+        (np.arange(100) % 2 + 0.5, False),
+        (np.arange(10) % 2 + 0.25, False),
+        (np.array(["a", "b", "c"] * 10), False),
+        (np.array([0.5, 1.5, 2.5, 3.5] * 25, dtype=object), True),
+        (np.array([1, 2, 3, 4] * 25, dtype=object), False),
+        (np.arange(210).astype(np.uint8) % 21, True),
+        (np.array([True, False] * 50), False),
+    ],
+)
+def test_numbers_are_cut_where_they_are_many_or_not_whole(column, continuous):
+    groups, codes = learned(column)
+    assert (groups.edges[0] is not None) == continuous
+    if not continuous:
+        assert groups.labels == np.unique(column).tolist()
+    np.testing.assert_array_equal(groups.codes(column), codes)
+
+
+def test_more_values_may_be_allowed():
+    column = np.arange(300) % 25
+    assert len(learned(column)[0].labels) == 5
+    assert len(learned(column, max_values=25)[0].labels) == 25
+    assert len(learned(column, max_values=24)[0].labels) == 5
+
+
+def test_bins_are_quantiles_and_an_edge_belongs_to_the_bin_above():
+    column = np.arange(100.0)
+    groups, codes = learned(column, n_bins=4)
+    assert np.bincount(codes).tolist() == [25, 25, 25, 25]
+    assert groups.edges[0] == [24.75, 49.5, 74.25]
+    assert groups.labels == ["below 24.75", "24.75 to 49.5", "49.5 to 74.25", "74.25 and above"]
+    assert groups.codes([-1e9, 24.7, 24.75, 74.25, 1e9]).tolist() == [0, 0, 1, 3, 3]
+    assert len(learned(column)[0].labels) == 5
+    with pytest.raises(ValueError, match="has dtype <U1 where numbers were fitted"):
+        groups.codes(["a"])
+
+
+def test_a_bin_short_of_a_class_is_joined_with_the_next():
+    column = np.arange(100.0)
+    y = (column >= 60).astype(int)
+    # below 60 there is no row of class 1, above 80 none of class 0
+    assert learned(column, y)[0].labels == ["all"]
+    y = ((column >= 60) | (column < 3)).astype(int)
+    y[85] = 0
+    groups, codes = learned(column, y)
+    for code in range(len(groups.labels)):
+        assert set(y[codes == code]) == {0, 1}
+    assert groups.edges[0] == pytest.approx([19.8, 79.2]) and len(groups.labels) == 3
+    # one row of class 0 above, three of class 1 below
+    assert [len(learned(column, y, least=least)[0].labels) for least in (1, 2, 3, 4)] == [3, 2, 2, 1]
+    y[86:90] = 0
+    assert len(learned(column, y, least=3)[0].labels) == 3
+    assert len(learned(column, y, least=4)[0].labels) == 2
+
+
+def test_what_does_not_fit_is_named():
+    groups, _ = learned(np.array(["f", "m"] * 5))
+    with pytest.raises(ValueError, match="sensitive_features has 3 rows, y has 4"):
+        Groups().learn(["f", "m", "f"], np.zeros(4, dtype=int))
+    with pytest.raises(ValueError, match="has 2 columns, it had 1 at fit time"):
+        groups.codes([["f", "m"], ["m", "f"]])
+    many = np.array(list("abcdefg"))
+    assert groups.unseen(many[:6], groups.codes(many[:6])) == "'a', 'b', 'c', 'd', 'e'"
+    assert groups.unseen(many, groups.codes(many)) == "'a', 'b', 'c', 'd', 'e' and 1 more"
+
+
+def test_every_group_needs_rows_of_every_class():
+    codes, y = np.array([0, 0, 0, 1, 1, 1]), np.array([0, 1, 1, 0, 0, 0])
+    labels, classes = [("f", 1), "m"], np.array(["no", "yes"])
+    with pytest.raises(ValueError, match="group 'm' has 0 rows of class 'yes' among its 3: expected at least 1"):
+        check_every_class(codes, y, labels, classes)
+    with pytest.raises(
+        ValueError, match=r"'f, 1' has 1 rows of class 'no' among its 3 .and 1 more such.*least 2"
+    ):
+        check_every_class(codes, y, labels, classes, least=2)
+    check_every_class(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), labels, classes)
+
+
+def test_frequencies_by_hand():
+    codes, y = np.array([0, 0, 1, 1, 1]), np.array([0, 1, 1, 1, 0])
+    weight = np.array([1.0, 3.0, 2.0, 2.0, 2.0])
+    plain = group_frequencies(codes, y, (2, 2), weight, 0.0)
+    np.testing.assert_allclose(plain, [[0.25, 0.75], [1 / 3, 2 / 3]])
+    prior = np.array([3, 7]) / 10
+    smooth = group_frequencies(codes, y, (2, 2), weight, 5.0)
+    np.testing.assert_allclose(smooth, [([1, 3] + 5 * prior) / 9, ([2, 4] + 5 * prior) / 11])
