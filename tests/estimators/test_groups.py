@@ -114,9 +114,7 @@ def test_every_group_needs_rows_of_every_class():
     labels, classes = [("f", 1), "m"], np.array(["no", "yes"])
     with pytest.raises(ValueError, match="group 'm' has 0 rows of class 'yes' among its 3: expected at least 1"):
         check_every_class(codes, y, labels, classes)
-    with pytest.raises(
-        ValueError, match=r"'f, 1' has 1 rows of class 'no' among its 3 .and 1 more such.*least 2"
-    ):
+    with pytest.raises(ValueError, match=r"'f, 1' has 1 rows of class 'no' among its 3 .and 1 more such.*least 2"):
         check_every_class(codes, y, labels, classes, least=2)
     check_every_class(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), labels, classes)
 
