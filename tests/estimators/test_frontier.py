@@ -118,7 +118,7 @@ def test_the_picture_shows_all_points_the_best_ones_and_the_chosen():
     # the best points are in view, and not lost in it
     (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
     assert left == 0 and 0.5 < right < 0.8 and 0.6 < bottom < 0.7 and 0.9 < top < 1.0
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["searched", "best at its gap", "chosen"]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["offsets 0", "best at its gap", "chosen"]
     ours = mpl.figure.Figure().subplots()
     assert frontier.plot(ours) is ours
     # one point, with no gap: there is still something to see
