@@ -147,7 +147,7 @@ class Interrupted:
     error: type[BaseException]
 
     def columns(self, table):
-        return ["p"]
+        return ["p", "id"]
 
     def drift(self, rows):
         return {}

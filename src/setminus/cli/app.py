@@ -200,9 +200,9 @@ def apply(
         )
     # also when quiet: the scores of such rows are guesses
     if unseen := drift_text(done.drift):
-        typer.echo(f"Warning: values that training did not have: {unseen}. --strict refuses such a table.", err=True)
+        echo(f"Warning: values that training did not have: {unseen}. --strict refuses such a table.", err=True)
     if unranged := unranged_text(done.drift):
-        typer.echo(f"Warning: not compared with training, as the model lacks their range: {unranged}.", err=True)
+        echo(f"Warning: not compared with training, as the model lacks their range: {unranged}.", err=True)
     display.say(f"{done.n_rows:,} rows with {', '.join(done.scores)} in {out}")
 
 

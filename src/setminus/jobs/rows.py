@@ -18,7 +18,7 @@ from setminus.estimators.groups import Groups
 from setminus.tables.columns import ColumnSummary, describe
 from setminus.tables.errors import TableError, check_names
 from setminus.tables.reading import Table
-from setminus.tables.values import is_text, plain, to_text
+from setminus.tables.values import coded_text, is_text, plain, to_text
 
 __all__ = ["Roles", "Rows", "group_names", "read_rows", "split_rows"]
 
@@ -123,7 +123,7 @@ def read_rows(table: Table, roles: Roles) -> Rows:
     index = [column for column in data.column_names if re.fullmatch(r"__index_level_\d+__", column)]
     if index:
         notes.append(f"{', '.join(index)} is the index of a data frame and was left out")
-    X = data.drop_columns([roles.label, *index])
+    X = coded_text(data.drop_columns([roles.label, *index]))
     groups = pa.table({column: _group_column(data.column(column)) for column in dict.fromkeys(roles.ignore)})
     for column in groups.column_names:
         missing = data.column(column).null_count

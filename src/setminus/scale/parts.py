@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from setminus.tables.drift import ColumnDrift, Drift
 from setminus.tables.errors import TableError
 from setminus.tables.reading import Table
+from setminus.tables.values import coded_text
 
 __all__ = ["Parts", "Scorer", "score_column", "score_rows"]
 
@@ -20,7 +21,10 @@ Parts = Generator[tuple[pa.Table, pa.Table, Drift]]
 
 
 class Scorer(Protocol):
-    """Scores the rows of a file; goes to worker processes, so it holds settings and no data."""
+    """Scores the rows of a file; goes to worker processes, so it holds settings and no data.
+
+    It is given the columns that it needs; text in them is dictionary-encoded, without spaces around it.
+    """
 
     def columns(self, table: Table) -> list[str]:
         """The columns that `score` needs; raises where the table cannot be scored."""
@@ -48,6 +52,7 @@ def score_rows(scorer: Scorer, rows: pa.Table, start: int, where: str) -> tuple[
         What to call the file in an error.
     """
     try:
+        rows = coded_text(rows)
         drift = scorer.drift(rows)
         scores = scorer.score(rows)
     except ValueError as error:

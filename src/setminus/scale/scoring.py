@@ -194,7 +194,7 @@ def _read(table: Table, kept: list[str], needed: list[str], as_text: bool) -> It
         yield from zip(table.as_text().batches(kept), table.batches(needed), strict=True)
         return
     for rows in table.batches([name for name in table.names if name in {*kept, *needed}]):
-        yield rows.select(kept), rows
+        yield rows.select(kept), rows.select(needed)
 
 
 def _ahead(batches: Iterator[Part]) -> Generator[Part]:

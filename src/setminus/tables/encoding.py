@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -99,23 +100,25 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         table = from_frame(X)
         check_names([column["name"] for column in self.columns_], table.column_names, "X")
-        encode = _ordinal if self.form == "ordinal" else _onehot
-        blocks = [encode(column, table.column(column["name"])) for column in self.columns_]
-        return np.hstack(blocks)
+        fill = _fill_ordinal if self.form == "ordinal" else _fill_onehot
+        ends = np.cumsum([0, *(len(self._names_out(column)) for column in self.columns_)]).tolist()
+        # filled in place: side by side at the end, blocks would be copied once more
+        encoded = np.zeros((table.num_rows, ends[-1]))
+        for column, (start, stop) in zip(self.columns_, pairwise(ends), strict=True):
+            fill(encoded[:, start:stop], column, table.column(column["name"]))
+        return encoded
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """The names of the output columns."""
         check_is_fitted(self, "columns_")
-        names: list[str] = []
-        for column in self.columns_:
-            name = column["name"]
-            if self.form == "onehot" and column["kind"] == "category":
-                names += [f"{name}={level}" for level in column["levels"]]
-            else:
-                names.append(name)
-            if self.form == "onehot" and column["missing"]:
-                names.append(f"{name} missing")
-        return np.array(names, dtype=object)
+        return np.array([name for column in self.columns_ for name in self._names_out(column)], dtype=object)
+
+    def _names_out(self, column: dict[str, Any]) -> list[str]:
+        name = column["name"]
+        if self.form == "ordinal":
+            return [name]
+        names = [f"{name}={level}" for level in column["levels"]] if column["kind"] == "category" else [name]
+        return [*names, f"{name} missing"] if column["missing"] else names
 
 
 def level_words(column: dict[str, Any]) -> pa.Array:
@@ -154,20 +157,23 @@ def _codes(column: dict[str, Any], values: pa.ChunkedArray) -> tuple[NDArray[np.
     return codes[places], pc.is_null(words).to_numpy()[places]
 
 
-def _ordinal(column: dict[str, Any], values: pa.ChunkedArray) -> Floats:
-    if column["kind"] != "category":
-        return NUMBERS[column["kind"]](values, column["name"])[:, None]
-    codes, _ = _codes(column, values)
-    return np.where(codes < 0, np.nan, codes)[:, None]
+def _fill_ordinal(block: Floats, column: dict[str, Any], values: pa.ChunkedArray) -> None:
+    if column["kind"] == "category":
+        codes, _ = _codes(column, values)
+        block[:, 0] = np.where(codes < 0, np.nan, codes)
+    else:
+        block[:, 0] = NUMBERS[column["kind"]](values, column["name"])
 
 
-def _onehot(column: dict[str, Any], values: pa.ChunkedArray) -> Floats:
+def _fill_onehot(block: Floats, column: dict[str, Any], values: pa.ChunkedArray) -> None:
+    """Write into a block of zeros."""
     if column["kind"] == "category":
         codes, missing = _codes(column, values)
-        block = (codes[:, None] == np.arange(len(column["levels"]))).astype(np.float64)
+        known = np.flatnonzero(codes >= 0)
+        block[known, codes[known]] = 1
     else:
         numbers = NUMBERS[column["kind"]](values, column["name"])
         missing = np.isnan(numbers)
-        filled = np.where(missing, column["median"], numbers)
-        block = ((filled - column["mean"]) / column["deviation"])[:, None]
-    return np.column_stack([block, missing]) if column["missing"] else block
+        block[:, 0] = (np.where(missing, column["median"], numbers) - column["mean"]) / column["deviation"]
+    if column["missing"]:
+        block[:, -1] = missing

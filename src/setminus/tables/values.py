@@ -14,7 +14,18 @@ from numpy.typing import NDArray
 from setminus.tables.errors import TableError, check_unique
 from setminus.tables.sniffing import MISSING
 
-__all__ = ["FLAGS", "distinct_words", "from_frame", "is_text", "plain", "to_days", "to_flags", "to_numbers", "to_text"]
+__all__ = [
+    "FLAGS",
+    "coded_text",
+    "distinct_words",
+    "from_frame",
+    "is_text",
+    "plain",
+    "to_days",
+    "to_flags",
+    "to_numbers",
+    "to_text",
+]
 
 FLAGS = {"yes": 1, "no": 0, "y": 1, "n": 0, "true": 1, "false": 0, "t": 1, "f": 0, "1": 1, "0": 0}
 """Words for yes and no, in small letters."""
@@ -102,6 +113,24 @@ def distinct_words(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, NDArray[np
     words = to_text(pa.chunked_array([coded.dictionary])).combine_chunks()
     places = pc.fill_null(coded.indices.cast(pa.int64()), len(words)).to_numpy()
     return pa.chunked_array([words, pa.nulls(1, pa.string())]), places
+
+
+def coded_text(table: pa.Table) -> pa.Table:
+    """The same table with text as codes of its words, without spaces around them: found once for all who ask.
+
+    Examples
+    --------
+    >>> coded_text(pa.table({"sex": ["f", "f "]})).column("sex").chunk(0).dictionary.to_pylist()
+    ['f']
+    """
+    for position, field in enumerate(table.schema):
+        if is_text(field.type):
+            words, places = distinct_words(table.column(position))
+            # coded again: two words may be the same without their spaces
+            again = words.combine_chunks().dictionary_encode()
+            codes = pa.DictionaryArray.from_arrays(again.indices.take(pa.array(places)), again.dictionary)
+            table = table.set_column(position, field.name, codes)
+    return table
 
 
 def to_numbers(column: pa.ChunkedArray, name: str) -> Floats:
