@@ -77,6 +77,34 @@ def test_the_model_scores_files_and_tells_of_itself(command, files, tmp_path):
     assert "vada_orthogonal" in told and "marker, pressure, ward" in told
 
 
+@pytest.mark.parametrize(("codes", "positive"), [({"ill": "0", "well": "1"}, "0"), ({"ill": "1", "well": "2"}, "2")])
+def test_from_adapt_to_apply_to_audit_with_labels_that_look_like_codes(command, tmp_path, codes, positive):
+    for name, rows in (("a", patients(600, 0.2, 0.0, 0)), ("b", patients(400, 0.7, 0.5, 1))):
+        rows.assign(outcome=rows["outcome"].map(codes)).to_csv(tmp_path / f"{name}.csv", index=False)
+    done = adapt(command, tmp_path, tmp_path / "m.skops", "b.csv", "--positive", positive, "--quiet")
+    assert done.code == 0, done.err
+    done = command("apply", tmp_path / "m.skops", tmp_path / "b.csv", "--out", tmp_path / "scored.csv", "--quiet")
+    assert (done.code, done.err) == (0, "")
+    common = ["audit", tmp_path / "scored.csv", "--label", "outcome", "--ignore", "ward", "--json"]
+    record = json.loads(command(*common, "--positive", positive).out)
+    frame = pd.read_csv(tmp_path / "b.csv", dtype={"outcome": str})
+    right = (setminus.load(tmp_path / "m.skops").predict(frame) == positive) == (frame["outcome"] == positive)
+    assert record["metrics"]["models"][0]["audit"]["accuracy"]["value"] == pytest.approx(right.mean())
+    refused = command(*common)
+    assert refused.code == 2 and f"--positive {positive}" in refused.err
+
+
+def test_values_that_the_source_did_not_have_are_counted(command, files, tmp_path):
+    adapt(command, files, tmp_path / "m.skops", "b.csv", "--quiet")
+    new = pd.read_csv(files / "b.csv")
+    new.assign(ward=new["ward"].where(new.index % 4 != 0, "north")).to_csv(tmp_path / "new.csv", index=False)
+    arguments = ["apply", tmp_path / "m.skops", tmp_path / "new.csv", "--out", tmp_path / "scored.csv", "--quiet"]
+    done = command(*arguments, "--strict")
+    assert done.code == 2 and not (tmp_path / "scored.csv").exists()
+    done = command(*arguments)
+    assert done.code == 0 and "ward in 100 of 400 rows (such as 'north')" in done.err
+
+
 def test_labels_of_the_target_change_nothing_but_the_score(command, files, tmp_path):
     """Bit for bit: as they are, shuffled, and not there at all."""
     frame = pd.read_csv(files / "b_labelled.csv")
@@ -116,7 +144,7 @@ def test_json_and_quiet(command, files, tmp_path):
         (lambda a, b: (a[["patient", "outcome"]], b), [], ("no column is left to learn from",)),
         (lambda a, b: (a.drop(columns="outcome"), b), [], ("'outcome'",)),
         (lambda a, b: (a, b.assign(marker="much")), [], ("marker",)),
-        (lambda a, b: (a, b.assign(outcome="Ill ")), [], ("no label 'Ill '", "Did you mean 'ill'")),
+        (lambda a, b: (a, b.assign(outcome="Ill ")), [], ("no label 'Ill'", "Did you mean 'ill'")),
         (lambda a, b: (a, b), ["--predict-prior", "target", "--method", "vada"], ("predict_prior",)),
     ],
 )
