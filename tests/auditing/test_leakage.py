@@ -5,6 +5,7 @@ import pytest
 from scipy.special import expit, xlogy
 from scipy.stats import binomtest
 
+from setminus.auditing import leakage as leakage_module
 from setminus.auditing.leakage import leakage, score_cells
 
 
@@ -170,3 +171,37 @@ def test_refusals(exact):
         leakage(rows.y, rows.full, sensitive_features=rows.group, n_folds=1)
     with pytest.raises(ValueError, match="n_cells is 1"):
         leakage(rows.y, rows.full, sensitive_features=rows.group, n_cells=1)
+
+
+@pytest.mark.parametrize(("n", "fitted"), [(4000, 4000), (5001, 5001), (10_000, 5000), (23_000, 5750)])
+def test_the_cells_of_many_rows_are_found_on_an_even_pick_of_them(n, fitted, monkeypatch):
+    """k-means looks at 5,000 to 10,000 rows, from the first to the last; every row gets a cell."""
+    seen = []
+
+    class Watched(leakage_module.KMeans):
+        def fit(self, X, y=None, sample_weight=None):
+            seen.append(X.copy())
+            return super().fit(X, y, sample_weight)
+
+    monkeypatch.setattr(leakage_module, "KMeans", Watched)
+    rng = np.random.default_rng(0)
+    # sorted by the score: a pick of the first rows only would know one end of it
+    first = np.sort(rng.uniform(0.05, 0.9, size=n))
+    proba = np.column_stack([first, (1 - first) / 2, (1 - first) / 2])
+    cells = score_cells(proba)
+    assert [len(rows) for rows in seen] == [fitted]
+    np.testing.assert_array_equal(seen[0], proba[:: n // fitted])
+    assert len(cells) == n
+    counts = np.bincount(cells)
+    assert counts.min() > 0.2 * counts.mean()
+
+
+def test_what_leaks_of_many_rows_and_classes():
+    rng = np.random.default_rng(0)
+    n = 12_000
+    y, group = rng.integers(3, size=n), rng.integers(2, size=n)
+    score = np.eye(3)[y] + rng.normal(size=(n, 3))
+    silent, tells = (np.exp(s) / np.exp(s).sum(axis=1, keepdims=True) for s in (score, score + np.eye(3)[group]))
+    found, control = (leakage(y, proba, sensitive_features=group) for proba in (tells, silent))
+    assert control.bits < 0.01 < 0.05 < found.bits
+    assert found.p_value < 0.01 < control.p_value

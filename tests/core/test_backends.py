@@ -24,6 +24,19 @@ class TestTorch:
         assert answer.dtype == full.dtype
         np.testing.assert_allclose(answer.numpy(), EXPECTED, atol=1e-6 if dtype == "float32" else 1e-12)
 
+    def test_a_prior_of_the_same_kind(self):
+        """Kept as it came, in the dtype of the probabilities: it may have a gradient, which numpy cannot carry."""
+        torch = self.torch
+        full, principal = (torch.tensor(a, dtype=torch.float32) for a in (FULL, PRINCIPAL))
+        prior = torch.tensor(PRIOR, dtype=torch.float64, requires_grad=True)
+        answer = orthogonalize(full, principal, prior, strength=0.7)
+        assert answer.dtype == torch.float32
+        np.testing.assert_allclose(answer.detach().numpy(), EXPECTED, atol=1e-6)
+        answer[:, 0].sum().backward()
+        assert prior.grad.abs().sum() > 0
+        in_logs = orthogonalize_log(full.log(), principal.log(), prior.log(), strength=0.7)
+        np.testing.assert_allclose(in_logs.exp().detach().numpy(), EXPECTED, atol=1e-6)
+
     def test_gradients_match_finite_differences(self):
         torch = self.torch
         logits = [torch.randn(4, 3, dtype=torch.float64, requires_grad=True) for _ in range(2)]
@@ -80,6 +93,16 @@ class TestJax:
         slope = jax.grad(lambda a: orthogonalize(a, principal, PRIOR)[:, 0].sum())(full)
         assert bool(jax.numpy.isfinite(slope).all())
 
+    def test_a_prior_of_the_same_kind(self):
+        jax = self.jax
+        full, principal, prior = map(jax.numpy.asarray, (FULL, PRINCIPAL, PRIOR))
+        answer = orthogonalize(full, principal, prior.astype("float16"), strength=0.7)
+        assert answer.dtype == full.dtype
+        np.testing.assert_allclose(answer, EXPECTED, atol=1e-3)
+        # traced, it has no values that numpy could take
+        traced = jax.jit(lambda p: orthogonalize(full, principal, p, strength=0.7))(prior)
+        np.testing.assert_allclose(traced, EXPECTED, atol=1e-6)
+
     def test_eager_values_are_checked_and_traced_ones_clip(self):
         jax = self.jax
         with pytest.raises(ValueError, match="do not sum to 1"):
@@ -97,6 +120,20 @@ class TestDask:
         answer = orthogonalize(full, principal, PRIOR, strength=0.7)
         assert isinstance(answer, self.da.Array)
         np.testing.assert_allclose(answer.compute(), EXPECTED, atol=1e-12)
+
+    def test_a_prior_of_the_same_kind(self):
+        full, principal = (self.da.from_array(a.astype(np.float32), chunks=(7, 3)) for a in (FULL, PRINCIPAL))
+        computed = []
+
+        def counted(block):
+            computed.append(block)
+            return block
+
+        prior = self.da.from_array(PRIOR, chunks=3).map_blocks(counted, meta=PRIOR)
+        answer = orthogonalize(full, principal, prior, strength=0.7)
+        assert not computed  # stays lazy
+        assert answer.dtype == np.float32
+        np.testing.assert_allclose(answer.compute(), EXPECTED, atol=1e-6)
 
     def test_only_shapes_are_checked(self):
         broken = self.da.from_array(np.full((2, 3), np.nan))

@@ -143,10 +143,31 @@ def test_rounding_is_allowed_as_far_as_the_precision_asks():
             orthogonalize(np.array([[0.5, 0.5 + refused]], dtype), np.array([[0.5, 0.5]], dtype), "uniform")
 
 
-@pytest.mark.parametrize("bad", [-1, float("nan"), float("inf")])
+@pytest.mark.parametrize(
+    "bad", [-1, float("nan"), float("inf"), np.float32("nan"), np.float16(-1), np.array(np.inf), "1", None]
+)
 def test_bad_strength(bad):
     with pytest.raises(ValueError, match="strength is"):
         orthogonalize(GOOD, GOOD, "uniform", strength=bad)
+    with pytest.raises(ValueError, match="strength is"):
+        orthogonalize_log(np.log(GOOD), np.log(GOOD), "uniform", strength=bad)
+
+
+def test_one_strength_for_all_rows():
+    principal = GOOD[::-1]
+    expected = orthogonalize(GOOD, principal, "uniform", strength=0.5)
+    for same in (np.float32(0.5), np.array(0.5)):
+        np.testing.assert_array_equal(orthogonalize(GOOD, principal, "uniform", strength=same), expected)
+    # as many as classes, which would be broadcast over them
+    with pytest.raises(ValueError, match=r"strength has shape \(2,\): expected one number for all rows"):
+        orthogonalize(GOOD, principal, "uniform", strength=np.array([0.5, 1.0]))
+
+
+def test_hidden_values_of_masked_arrays_are_refused():
+    hidden = np.ma.masked_array(GOOD, mask=[[True, False], [False, False]])
+    for call in (lambda: orthogonalize(hidden, GOOD, "uniform"), lambda: orthogonalize(GOOD, hidden, "uniform")):
+        with pytest.raises(ValueError, match="is a masked array with 1 hidden values"):
+            call()
 
 
 def test_bad_words_and_bad_out():

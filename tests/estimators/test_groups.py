@@ -1,9 +1,13 @@
 """Which values become groups, where numbers are cut, and that predicting finds the same groups as fitting."""
 
+import datetime
+
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
+from setminus import GroupPrincipal
 from setminus.estimators.groups import Groups, check_every_class, group_frequencies
 
 
@@ -76,7 +80,7 @@ def test_bins_are_quantiles_and_an_edge_belongs_to_the_bin_above():
     assert groups.labels == ["below 24.75", "24.75 to 49.5", "49.5 to 74.25", "74.25 and above"]
     assert groups.codes([-1e9, 24.7, 24.75, 74.25, 1e9]).tolist() == [0, 0, 1, 3, 3]
     assert len(learned(column)[0].labels) == 5
-    with pytest.raises(ValueError, match="has dtype <U1 where numbers were fitted"):
+    with pytest.raises(ValueError, match="column 0 holds text, such as 'a', where numbers were fitted: convert"):
         groups.codes(["a"])
 
 
@@ -127,3 +131,111 @@ def test_frequencies_by_hand():
     prior = np.array([3, 7]) / 10
     smooth = group_frequencies(codes, y, (2, 2), weight, 5.0)
     np.testing.assert_allclose(smooth, [([1, 3] + 5 * prior) / 9, ([2, 4] + 5 * prior) / 11])
+
+
+NUMBERS = {
+    "int": np.array([0, 1, 1]),
+    "int8": np.array([0, 1, 1], dtype=np.int8),
+    "uint8": np.array([0, 1, 1], dtype=np.uint8),
+    "bool": np.array([False, True, True]),
+    "float": np.array([0.0, 1.0, 1.0]),
+    "float16": np.array([0.0, 1.0, 1.0], dtype=np.float16),
+    "list": [0, 1, 1],
+    "objects": np.array([0, 1, 1], dtype=object),
+    "numpy scalars": np.array([np.int64(0), np.float32(1), np.int8(1)], dtype=object),
+    "numpy bools": np.array([np.bool_(False), np.bool_(True), np.bool_(True)], dtype=object),
+    "category": pd.Series([0, 1, 1], dtype="category"),
+    "Int64": pd.Series([0, 1, 1], dtype="Int64"),
+    "boolean": pd.Series([False, True, True], dtype="boolean"),
+    "polars": pl.Series([0, 1, 1]),
+}
+TEXT = {
+    "str": np.array(["0", "1", "1"]),
+    "list": ["0", "1", "1"],
+    "objects": np.array(["0", "1", "1"], dtype=object),
+    "category": pd.Series(["0", "1", "1"], dtype="category"),
+    "string": pd.Series(["0", "1", "1"], dtype="string"),
+    "polars": pl.Series(["0", "1", "1"]),
+}
+Y = np.array([0, 0, 1])
+
+
+@pytest.mark.parametrize("kind", [NUMBERS, TEXT], ids=["numbers", "text"])
+def test_values_of_one_kind_are_the_same_groups(kind):
+    for name, fitted in kind.items():
+        groups = Groups()
+        assert groups.learn(fitted, Y).tolist() == [0, 1, 1], name
+        for other, found in kind.items():
+            assert groups.codes(found).tolist() == [0, 1, 1], (name, other)
+
+
+@pytest.mark.parametrize("unseen", ["raise", "prior"])
+def test_text_is_no_number(unseen):
+    """Also where unseen groups are allowed: with the wrong type every group is unseen, and the prior is no answer."""
+    y, kinds = np.tile([0, 1], 6), ((NUMBERS, TEXT), (TEXT, NUMBERS))
+    for (fitted_kinds, other_kinds), words in zip(kinds, [("text", "numbers"), ("numbers", "text")], strict=True):
+        for fitted in ("objects", "category", "polars"):
+            column = fitted_kinds[fitted]
+            principal = GroupPrincipal(unseen=unseen).fit(None, y, sensitive_features=np.asarray(column).repeat(4))
+            for found in other_kinds.values():
+                with pytest.raises(ValueError) as caught:
+                    principal.predict_proba(None, sensitive_features=found)
+                message = str(caught.value)
+                assert f"sensitive_features column 0 holds {words[0]}, such as " in message
+                assert f"where {words[1]} were fitted, such as " in message
+                assert message.endswith(f": convert the column to {words[1]}, as at fit time.")
+
+
+def test_the_message_shows_the_two_values():
+    y = np.tile([0, 1], 30)
+    principal = GroupPrincipal().fit(None, y, sensitive_features=np.repeat([1, 2, 3], 20))
+    message = "holds text, such as '1', where numbers were fitted, such as 1: convert the column to numbers"
+    with pytest.raises(ValueError, match=message):
+        principal.predict_proba(None, sensitive_features=["1", "2"])
+    crossed = pd.DataFrame({"sex": np.tile(["f", "m"], 6), "band": np.repeat([1, 2], 6)})
+    principal = GroupPrincipal().fit(None, np.tile([0, 0, 1, 1], 3), sensitive_features=crossed)
+    with pytest.raises(ValueError, match="column 1 holds text, such as '1', where numbers were fitted, such as 1"):
+        principal.predict_proba(None, sensitive_features=crossed.astype({"band": str}))
+    # the right kind and an unknown value is another thing
+    with pytest.raises(ValueError, match="unseen group 'f, 3' in 1 rows"):
+        principal.predict_proba(None, sensitive_features=pd.DataFrame({"sex": ["f", "m"], "band": [3, 1]}))
+
+
+def test_numbers_that_were_cut_stay_numbers():
+    groups = Groups()
+    values = np.linspace(0, 1, 100)
+    groups.learn(values, np.arange(100) % 2)
+    np.testing.assert_array_equal(groups.codes(values.astype(object)), groups.codes(values))
+    with pytest.raises(ValueError, match=r"column 0 holds text, such as '0\.5', where numbers were fitted: convert"):
+        groups.codes(["0.5"])
+    with pytest.raises(ValueError, match="has 1 infinite numbers in a column that is cut at quantiles"):
+        Groups().learn(np.r_[values, np.inf], np.arange(101) % 2)
+
+
+def test_dates_are_dates():
+    days = [datetime.date(2020, 1, 1), datetime.date(2021, 1, 1), datetime.date(2021, 1, 1)]
+    groups = Groups()
+    groups.learn(np.array(days, dtype=object), Y)
+    assert groups.codes(np.array(days[::-1], dtype=object)).tolist() == [1, 1, 0]
+    with pytest.raises(ValueError, match="holds numbers, such as 2020, where dates were fitted"):
+        groups.codes([2020, 2021])
+
+
+def test_large_whole_numbers_are_not_merged():
+    ids = np.array([2**53, 2**53 + 1, 2**53 + 1], dtype=object)
+    groups = Groups()
+    assert groups.learn(ids, Y).tolist() == [0, 1, 1]
+    assert groups.labels == [2**53, 2**53 + 1]
+
+
+@pytest.mark.parametrize("column", ["sex", "old"])
+def test_one_unseen_column_makes_the_combination_unseen(rows, column):
+    """Not the first value of that column, which its missing code would be taken for."""
+    frame = pd.DataFrame({"sex": rows.sex, "old": np.where(rows.X[:, 2] > 0, "old", "young")})
+    strange = frame.iloc[:3].assign(**{column: "x"})
+    principal = GroupPrincipal().fit(None, rows.y, sensitive_features=frame)
+    with pytest.raises(ValueError, match=r"unseen group '.*\bx\b.*' in 3 rows"):
+        principal.predict_proba(None, sensitive_features=strange)
+    lenient = GroupPrincipal(unseen="prior").fit(None, rows.y, sensitive_features=frame)
+    found = lenient.predict_proba(None, sensitive_features=strange)
+    np.testing.assert_allclose(found, np.tile(np.bincount(rows.y) / len(rows.y), (3, 1)))

@@ -119,6 +119,20 @@ def test_calibration_wraps_full_and_fitted_principals_but_not_counts(rows, calib
         clone(model).fit(rows.X, rows.y, sensitive_features=rows.sex, sample_weight=np.ones(len(rows.y)))
 
 
+@pytest.mark.parametrize("prior", [[0.3, 0.7], np.array([0.9, 0.1], dtype=np.float32), "uniform"])
+def test_an_explicit_prior_is_the_one_of_the_formula(rows, prior):
+    model = OrthogonalClassifier(LogisticRegression(), prior=prior).fit(rows.X, rows.y, sensitive_features=rows.sex)
+    frequencies = np.array([0.5, 0.5] if isinstance(prior, str) else prior, dtype=np.float64)
+    assert model.class_prior_.dtype == np.float64
+    np.testing.assert_array_equal(model.class_prior_, frequencies)
+    full = model.full_.predict_proba(rows.X)
+    principal = model.principals_[0].predict_proba(None, sensitive_features=rows.sex)
+    found = model.predict_proba(rows.X, sensitive_features=rows.sex)
+    np.testing.assert_allclose(found, orthogonalize(full, principal, frequencies), atol=1e-12)
+    counted = orthogonalize(full, principal, np.bincount(rows.y) / len(rows.y))
+    assert abs(found - counted).max() > 0.03
+
+
 class TestWeights:
     def test_reach_both_fits(self, rows):
         weight = np.where(rows.y == 1, 5.0, 1.0)
@@ -146,6 +160,58 @@ class TestWeights:
             OrthogonalClassifier(KNeighborsClassifier()).fit(
                 rows.X, rows.y, sensitive_features=rows.sex, sample_weight=np.ones(len(rows.y))
             )
+
+    @pytest.mark.parametrize("routing", [False, True])
+    @pytest.mark.parametrize("calibration", [None, "sigmoid"])
+    @pytest.mark.parametrize("pipe", [False, True])
+    def test_reach_the_model_through_calibration_and_routing(self, rows, routing, calibration, pipe):
+        def intercept(model):
+            part = model.full_.calibrated_classifiers_[0].estimator if calibration else model.full_
+            return float((part[-1] if pipe else part).intercept_[0])
+
+        weight = np.where(rows.y == 1, 5.0, 1.0)
+        logistic = LogisticRegression()
+        full = make_pipeline(StandardScaler(), logistic) if pipe else logistic
+        model = OrthogonalClassifier(full, calibration=calibration)
+        with sklearn.config_context(enable_metadata_routing=routing):
+            plain = clone(model).fit(rows.X, rows.y, sensitive_features=rows.sex)
+            if pipe and calibration and not routing:
+                with pytest.raises(ValueError, match="full is a calibrated Pipeline, whose steps get no weights"):
+                    model.fit(rows.X, rows.y, sensitive_features=rows.sex, sample_weight=weight)
+                return
+            model.fit(rows.X, rows.y, sensitive_features=rows.sex, sample_weight=weight)
+        assert intercept(model) > intercept(plain) + 1
+
+    def test_of_a_calibrated_frozen_model_reach_the_calibration(self, rows):
+        weight = np.where(rows.y == 1, 5.0, 1.0)
+        frozen = FrozenEstimator(LogisticRegression().fit(rows.X, rows.y))
+        with sklearn.config_context(enable_metadata_routing=True):
+            model = OrthogonalClassifier(frozen, calibration="sigmoid").fit(
+                rows.X, rows.y, sensitive_features=rows.sex, sample_weight=weight
+            )
+        proba = model.full_.predict_proba(rows.X)[:, 1]
+        assert proba.mean() == pytest.approx(np.average(rows.y, weights=weight), abs=0.1)
+        assert proba.mean() > rows.y.mean() + 0.1
+
+    def test_that_a_calibrated_model_cannot_take_are_refused(self, rows):
+        with pytest.raises(ValueError, match="full is KNeighborsClassifier, whose fit takes no sample_weight"):
+            OrthogonalClassifier(KNeighborsClassifier(), calibration="sigmoid").fit(
+                rows.X, rows.y, sensitive_features=rows.sex, sample_weight=np.ones(len(rows.y))
+            )
+
+    @pytest.mark.parametrize("wrong", [-1.0, np.nan, np.inf])
+    def test_that_are_no_weights(self, rows, wrong):
+        weight = np.where(np.arange(len(rows.y)) < 50, wrong, 1.0)
+        for model in (OrthogonalClassifier(LogisticRegression()), GroupPrincipal()):
+            with pytest.raises(ValueError, match="sample_weight has negative, infinite or missing values"):
+                model.fit(rows.X, rows.y, sensitive_features=rows.sex, sample_weight=weight)
+
+    def test_of_zero_for_a_whole_group_or_class(self, rows):
+        for gone in (rows.male, rows.male & (rows.y == 1)):
+            with pytest.raises(ValueError, match="group 'm' has 0 rows of weight above 0 of class"):
+                OrthogonalClassifier(LogisticRegression()).fit(
+                    rows.X, rows.y, sensitive_features=rows.sex, sample_weight=np.where(gone, 0.0, 1.0)
+                )
 
 
 class TestSelection:
@@ -181,6 +247,11 @@ class TestRefusals:
             ({"strength": -1}, "strength is -1"),
             ({"prior": "bayes"}, "prior is 'bayes': expected 'empirical', 'uniform', or 2 positive"),
             ({"prior": [0.5, 0.6]}, "that sum to 1"),
+            ({"prior": [np.nan, np.nan]}, "2 positive class frequencies"),
+            ({"prior": [1.5, -0.5]}, "2 positive class frequencies"),
+            ({"prior": [0.2, 0.3, 0.5]}, "2 positive class frequencies"),
+            ({"prior": ["a", "b"]}, "2 positive class frequencies"),
+            ({"principal": []}, "principal is an empty list"),
             ({"calibration": "platt"}, "calibration is 'platt'"),
             ({"on_violation": "ignore"}, "on_violation is 'ignore'"),
             ({"sensitive_columns": [1]}, "the groups came twice"),
@@ -206,6 +277,48 @@ class TestRefusals:
         only = np.where(rows.y == 0, rows.sex, "m")
         with pytest.raises(ValueError, match="group 'f' has 0 rows of class 1 among its"):
             model.fit(rows.X, rows.y, sensitive_features=only)
+
+    @pytest.mark.parametrize(
+        ("labels", "message"),
+        [
+            (lambda y: [1 if one else "a" for one in y], "y mixes int, str: use one type of label"),
+            (lambda y: np.array([1 if one else "a" for one in y], dtype=object), "y mixes int, str"),
+            (lambda y: ["b" if one else float("nan") for one in y], "y has missing values"),
+            (lambda y: ["b" if one else None for one in y], "y mixes NoneType, str"),
+            (lambda y: [2**64 + int(one) for one in y], "Unknown label type int in y.*numbers of at most 64 bits"),
+            (lambda y: np.ma.masked_array(y, mask=y == 1), "y is a masked array with .* hidden values"),
+            (lambda y: y + 0.5, "Unknown label type: continuous"),
+        ],
+    )
+    def test_labels(self, rows, labels, message):
+        with pytest.raises(ValueError, match=message):
+            OrthogonalClassifier(LogisticRegression()).fit(rows.X, labels(rows.y), sensitive_features=rows.sex)
+
+    def test_large_labels_stay_apart(self, rows):
+        model = OrthogonalClassifier(LogisticRegression())
+        model.fit(rows.X, [2**53 + int(one) for one in rows.y], sensitive_features=rows.sex)
+        assert model.classes_.tolist() == [2**53, 2**53 + 1]
+
+    def test_masked_rows(self, rows):
+        model = OrthogonalClassifier(LogisticRegression()).fit(rows.X, rows.y, sensitive_features=rows.sex)
+        hidden = np.ma.masked_array(rows.X, mask=rows.X > 1)
+        for call in (
+            lambda: clone(model).fit(hidden, rows.y, sensitive_features=rows.sex),
+            lambda: model._parts(hidden, rows.sex),
+        ):
+            with pytest.raises(ValueError, match="X is a masked array with"):
+                call()
+        group = np.ma.masked_array(rows.sex, mask=np.arange(len(rows.y)) < 5)
+        with pytest.raises(ValueError, match="sensitive_features is a masked array with 5 hidden values"):
+            model.predict(rows.X, sensitive_features=group)
+        # nothing hidden, nothing refused
+        model.predict(np.ma.masked_array(rows.X), sensitive_features=np.ma.masked_array(rows.sex))
+
+    def test_a_frozen_model_of_other_classes(self, rows):
+        frozen = FrozenEstimator(LogisticRegression().fit(rows.X, rows.y))
+        for labels in (rows.y * 2, rows.y * 5, np.where(rows.y == 1, "b", "a")):
+            with pytest.raises(ValueError, match=r"the frozen full classifier has the classes \[0, 1\]"):
+                OrthogonalClassifier(frozen, frozen, prior="uniform").fit(rows.X, labels)
 
     def test_parts(self, rows):
         with pytest.raises(ValueError, match=r"principal has 3 classes \[0 1 2\], full has 2 \[0 1\]"):

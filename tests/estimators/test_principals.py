@@ -59,7 +59,13 @@ class TestGroupPrincipal:
             principal.predict_proba(None, sensitive_features=pd.DataFrame({"sex": ["f"], "old": ["old"]}))
 
     @pytest.mark.parametrize(
-        ("change", "message"), [({"smoothing": -1}, "smoothing is -1"), ({"unseen": "skip"}, "unseen is 'skip'")]
+        ("change", "message"),
+        [
+            ({"smoothing": -1}, "smoothing is -1"),
+            ({"smoothing": np.inf}, "smoothing is inf: expected a finite number"),
+            ({"n_bins": 1}, "n_bins is 1: expected at least 2"),
+            ({"unseen": "skip"}, "unseen is 'skip'"),
+        ],
     )
     def test_parameters(self, rows, change, message):
         with pytest.raises(ValueError, match=message):
@@ -107,6 +113,18 @@ class TestProxyPrincipal:
         proxy.fit(rows.X, rows.y, sensitive_features=rows.sex)
         assert proxy.attribute_model_.estimator is attribute
         assert proxy.predict_proba(rows.X).shape == (len(rows.y), 2)
+
+    def test_weights_reach_the_out_of_fold_scores(self, rows):
+        """Rows of weight 0 are no rows, also for the models that score the others."""
+        keep = np.arange(len(rows.y)) % 3 > 0
+        strange = np.where(keep, rows.sex, np.where(rows.male, "f", "m"))  # the rows of weight 0 say the opposite
+        options = {"method": "score", "cv": 2}
+        weighted, unweighted, fewer = (ProxyPrincipal(LogisticRegression(), **options) for _ in range(3))
+        weighted.fit(rows.X, rows.y, sensitive_features=strange, sample_weight=keep.astype(float))
+        unweighted.fit(rows.X, rows.y, sensitive_features=strange)
+        fewer.fit(rows.X[keep], rows.y[keep], sensitive_features=rows.sex[keep])
+        answers = [proxy.predict_proba(rows.X) for proxy in (weighted, unweighted, fewer)]
+        assert abs(answers[0] - answers[2]).max() < 0.1 < abs(answers[1] - answers[2]).max()
 
     def test_several_columns_and_the_default_model(self, rows):
         frame = pd.DataFrame({"sex": rows.sex, "old": rows.X[:, 2] > 0})

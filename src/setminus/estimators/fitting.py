@@ -102,11 +102,27 @@ def check_known_labels(y: NDArray[Any], classes: NDArray[Any]) -> None:
 
 
 def _weight_keyword(role: str, part: Any) -> str:
+    """The keyword of `fit` by which weights reach `part`; where scikit-learn routes metadata, `part` asks for them."""
+    routed = sklearn.get_config()["enable_metadata_routing"]
     if isinstance(part, Pipeline):
         name, last = part.steps[-1]
-        return f"{name}__{_weight_keyword(role, last)}"
+        keyword = _weight_keyword(role, last)
+        if not routed:
+            return f"{name}__{keyword}"
+        for _, step in part.steps[:-1]:
+            if hasattr(step, "fit") and has_fit_parameter(step, "sample_weight"):
+                step.set_fit_request(sample_weight=False)
+        return keyword
+    # a frozen model is not fitted, only its calibration is
+    inner = part.estimator if isinstance(part, CalibratedClassifierCV) else None
+    fitted = inner is not None and not isinstance(inner, FrozenEstimator)
+    if fitted and _weight_keyword(role, inner) != "sample_weight":
+        raise ValueError(
+            f"{role} is a calibrated Pipeline, whose steps get no weights from the calibration: calibrate its last step "
+            "instead, make_pipeline(..., CalibratedClassifierCV(...)), or leave the weights away."
+        )
     if not has_fit_parameter(part, "sample_weight"):
         raise ValueError(f"{role} is {type(part).__name__}, whose fit takes no sample_weight: leave the weights away.")
-    if isinstance(part, CalibratedClassifierCV) and sklearn.get_config()["enable_metadata_routing"]:
-        part.estimator.set_fit_request(sample_weight=True)
+    if routed:
+        part.set_fit_request(sample_weight=True)
     return "sample_weight"

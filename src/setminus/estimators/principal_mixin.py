@@ -122,7 +122,9 @@ class PrincipalMixin:
         size = len(self.classes_)
         words = isinstance(self.prior, str) and self.prior == "uniform"
         prior = np.full(size, 1 / size) if words else np.asarray(self.prior)
-        if prior.shape != (size,) or prior.dtype.kind not in "fiu" or (prior <= 0).any() or abs(prior.sum() - 1) > 1e-4:
+        # written so that NaN fails
+        frequencies = prior.shape == (size,) and prior.dtype.kind in "fiu" and (prior > 0).all()
+        if not (frequencies and abs(prior.sum() - 1) <= 1e-4):
             raise ValueError(
                 f"prior is {self.prior!r}: expected 'empirical', 'uniform', or {size} positive class frequencies that "
                 f"sum to 1, in the order of the classes {self.classes_.tolist()}."
