@@ -44,6 +44,8 @@ def test_the_word_nan_and_numbers_among_objects_are_groups():
         (pd.Series(["a", None]), "1 missing"),
         (pd.Series([1, None], dtype="Int64"), "1 missing"),
         (np.array(["a", 1], dtype=object), r"cannot be ordered \(int, str\)"),
+        (["1", 1], r"cannot be ordered \(int, str\)"),
+        ([["a", 1], ["b", "1"]], r"cannot be ordered \(int, str\)"),
         (np.zeros((2, 2, 2)), r"has shape \(2, 2, 2\)"),
         (np.zeros((2, 0)), "has shape"),
         (3, "has shape"),

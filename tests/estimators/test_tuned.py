@@ -20,6 +20,8 @@ from setminus import (
     demographic_parity_gap,
     equal_opportunity_gap,
     equalized_odds_gap,
+    load,
+    save,
 )
 from setminus.estimators.folds import stratified_folds
 from setminus.estimators.frontier import Frontier
@@ -189,6 +191,17 @@ def test_of_what_was_tried_the_best_trades_are_kept_and_each_strength_untouched(
     assert sorted(frontier.strength[untouched]) == list(STRENGTHS)
     assert set(range(len(frontier))) == {*untouched.tolist(), *frontier.pareto().tolist()}
     assert frontier.n_tried > 100 * len(frontier)
+
+
+@pytest.mark.parametrize("data", ["rows", "many"])
+def test_a_model_from_a_file_moves_to_the_same_points(request, data, tmp_path):
+    found = request.getfixturevalue(data)
+    model = tuned(found, strengths=[0, 0.5, 1], cv=2)
+    loaded = load(save(model, tmp_path / "model.skops"))
+    for tolerance in (0.02, 0.1, 0.4):
+        one, other = model.at(tolerance=tolerance), loaded.at(tolerance=tolerance)
+        assert (one.strength_, one.tolerance) == (other.strength_, other.tolerance)
+        assert one.offsets_.tobytes() == other.offsets_.tobytes()
 
 
 def test_by_default_strengths_above_1_are_tried(rows):

@@ -46,6 +46,8 @@ def as_columns(sensitive_features: ArrayLike) -> list[NDArray[Any]]:
                 f"sensitive_features column {index} has {int(missing.sum())} missing values (NaN or None) "
                 f"in {len(column)} rows: drop those rows or give them a group of their own."
             )
+        if listed and len({isinstance(value, str) for value in column}) > 1:
+            raise _unordered(column)
     return columns
 
 
@@ -108,12 +110,16 @@ def distinct(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     try:
         labels, codes = np.unique(column, return_inverse=True)
     except TypeError:
-        kinds = sorted({type(value).__name__ for value in column.tolist()})
-        raise ValueError(
-            f"sensitive_features mixes values that cannot be ordered ({', '.join(kinds)}): "
-            "use one type per column, for example strings."
-        ) from None
+        raise _unordered(column) from None
     return labels, codes
+
+
+def _unordered(column: NDArray[Any]) -> ValueError:
+    kinds = sorted({type(value).__name__ for value in column.tolist()})
+    return ValueError(
+        f"sensitive_features mixes values that cannot be ordered ({', '.join(kinds)}): "
+        "use one type per column, for example strings."
+    )
 
 
 def _is_missing(column: NDArray[Any]) -> NDArray[np.bool_]:

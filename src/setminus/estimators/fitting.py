@@ -118,8 +118,8 @@ def _weight_keyword(role: str, part: Any) -> str:
     fitted = inner is not None and not isinstance(inner, FrozenEstimator)
     if fitted and _weight_keyword(role, inner) != "sample_weight":
         raise ValueError(
-            f"{role} is a calibrated Pipeline, whose steps get no weights from the calibration: calibrate its last step "
-            "instead, make_pipeline(..., CalibratedClassifierCV(...)), or leave the weights away."
+            f"{role} is a calibrated Pipeline, whose steps get no weights from the calibration: calibrate its last "
+            "step instead, make_pipeline(..., CalibratedClassifierCV(...)), or leave the weights away."
         )
     if not has_fit_parameter(part, "sample_weight"):
         raise ValueError(f"{role} is {type(part).__name__}, whose fit takes no sample_weight: leave the weights away.")
