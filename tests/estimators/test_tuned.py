@@ -232,6 +232,8 @@ def test_what_was_searched_is_what_is_predicted_of_certain_probabilities():
         gap = equalized_odds_gap(y, predicted, sensitive_features=group)
         assert gap == pytest.approx(model.frontier_.gap[index])
         assert np.mean(predicted == y) == pytest.approx(model.frontier_.score[index])
+        proba = model.at(index=index).predict_proba(X, sensitive_features=group)[:, 1]
+        np.testing.assert_array_equal(predicted, proba >= model.frontier_.threshold[index])
 
 
 @pytest.mark.parametrize("scoring", ["roc_auc", "neg_log_loss"])

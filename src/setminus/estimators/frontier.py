@@ -16,11 +16,14 @@ from setminus.core.gap_tables import (
     equalized_odds_from_table,
 )
 
-__all__ = ["Constraint", "Frontier", "Gap", "check_tolerance", "gap_of"]
+__all__ = ["LOG_LEAST", "Constraint", "Frontier", "Gap", "check_tolerance", "gap_of"]
 
 Floats = NDArray[np.float64]
 Constraint = Literal["equalized_odds", "demographic_parity", "equal_opportunity"]
 Gap = Callable[[Floats], Floats]
+
+LOG_LEAST = float(np.log(np.finfo(np.float64).tiny))
+"""What stands for the log of a probability of 0: an offset can then still turn the decision."""
 
 
 def gap_of(constraint: str, agg: str) -> Gap:
@@ -91,7 +94,11 @@ class Frontier:
         """Probability of the second of two classes from which it is predicted, for each point."""
         if self.offsets.shape[1] != 2:
             raise AttributeError(f"a threshold is for 2 classes, here are {self.offsets.shape[1]}: see offsets.")
-        threshold: Floats = 1 / (1 + np.exp(self.offsets[:, 1]))
+        offset = self.offsets[:, 1]
+        threshold: Floats = 1 / (1 + np.exp(offset))
+        # beyond what certain probabilities have, all rows or none are of the second class, those of 0 and 1 too
+        threshold[offset > -LOG_LEAST] = 0
+        threshold[offset < LOG_LEAST] = np.nextafter(1, 2)
         return threshold
 
     def best(self, tolerance: float) -> int:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from setminus.core.gap_tables import count_table
-from setminus.estimators.frontier import Frontier, Gap
+from setminus.estimators.frontier import LOG_LEAST, Frontier, Gap
 
 __all__ = ["COUNTED", "Problem", "decide", "search"]
 
@@ -32,9 +32,6 @@ CLIMBS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, np.i
 """Gaps to climb within, for more than two classes. The same for every model: a search that aimed at the model's own
 tolerance would find other points at another one, and `TunedOrthogonalClassifier.at` would differ from a fit there.
 Every second one where each point is a call of a scorer."""
-
-LOG_LEAST = float(np.log(np.finfo(np.float64).tiny))
-"""What stands for the log of a probability of 0: an offset can then still turn the decision."""
 
 
 def _accuracy(confusion: Floats) -> Floats:
