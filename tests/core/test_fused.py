@@ -213,6 +213,11 @@ def test_strided_input_and_output(path):
     answer = orthogonalize(np.asfortranarray(full), principal[::1], prior, out=wide[:, ::2])
     np.testing.assert_allclose(answer, expected, atol=1e-15)
     np.testing.assert_array_equal(wide[:, ::2], answer)
+    # axes in another order: rows of the output do not follow each other, whatever is done
+    swapped = np.zeros((3, 167, 4)).swapaxes(0, 1)
+    cube = [a.reshape(167, 3, 4) for a in (full, principal)]
+    assert orthogonalize(*cube, prior, out=swapped) is swapped
+    np.testing.assert_allclose(swapped.reshape(-1, 4), expected, atol=1e-15)
 
 
 @pytest.mark.parametrize("threads", ["1", "3"])
