@@ -17,6 +17,7 @@ from setminus.core.groups import group_name
 from setminus.estimators.groups import Groups
 from setminus.tables.columns import ColumnSummary, describe
 from setminus.tables.errors import TableError, check_names
+from setminus.tables.numerals import DecimalSign
 from setminus.tables.reading import Table
 from setminus.tables.values import coded_text, is_text, plain, to_text
 
@@ -71,19 +72,22 @@ class Rows:
         The ignored columns; words are words, a missing one is a group of its own.
     notes : tuple of str
         What was dropped or guessed.
+    decimal : DecimalSign or None
+        That of the file, where it is text.
     """
 
     X: pa.Table
     y: NDArray[Any]
     groups: pa.Table
     notes: tuple[str, ...] = field(default=())
+    decimal: DecimalSign | None = None
 
     def __len__(self) -> int:
         return len(self.y)
 
     def take(self, rows: NDArray[Any]) -> Rows:
         """Some of the rows."""
-        return Rows(self.X.take(rows), self.y[rows], self.groups.take(rows), self.notes)
+        return Rows(self.X.take(rows), self.y[rows], self.groups.take(rows), self.notes, self.decimal)
 
     def features(self, roles: Roles) -> list[ColumnSummary]:
         """What each column that a model may learn from is, and what is done with it."""
@@ -112,7 +116,7 @@ def read_rows(table: Table, roles: Roles) -> Rows:
     check_names([roles.label, *roles.ignore], table.names, name)
     if roles.label in roles.ignore:
         raise TableError(f"the label {roles.label!r} is also to be ignored", "Name another column to ignore.")
-    data = table.read()
+    table, data = table.load()
     words = to_text(data.column(roles.label))
     notes = list(table.notes)
     if words.null_count:
@@ -129,7 +133,7 @@ def read_rows(table: Table, roles: Roles) -> Rows:
         missing = data.column(column).null_count
         if missing:
             notes.append(f"{missing:,} rows have no {column}: they are the group {MISSING_GROUP}")
-    return Rows(X, y, groups, tuple(notes))
+    return Rows(X, y, groups, tuple(notes), table.decimal)
 
 
 def group_names(known: Groups, groups: pa.Table, codes: NDArray[np.intp] | None = None) -> NDArray[Any]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from setminus.tables.errors import refusing_damage
+from setminus.tables.memory import available_memory, check_memory, within_memory
+from setminus.tables.values import familiar, familiar_type
 
 __all__ = ["ArrowSource", "ParquetSource"]
 
@@ -31,13 +35,13 @@ class ParquetSource:
     @classmethod
     def open(cls, path: Path) -> ParquetSource:
         """Read the footer."""
-        with refusing_damage(path.name, "Parquet"), pq.ParquetFile(path) as file:
+        with _parquet(path) as file:
             meta = file.metadata
             groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
             chunks = [groups[0].column(k) for k in range(groups[0].num_columns)] if groups else []
             return cls(
                 path,
-                file.schema_arrow,
+                _familiar_schema(file.schema_arrow),
                 tuple(itertools.accumulate((group.num_rows for group in groups), initial=0)),
                 chunks[0].compression.lower().replace("uncompressed", "none") if chunks else "none",
                 tuple(chunk.path_in_schema for chunk in chunks if _repeats(chunk)),
@@ -52,22 +56,28 @@ class ParquetSource:
         """Itself: the footer has told everything."""
         return self
 
-    def read(self, columns: Names) -> pa.Table:
-        """The whole file."""
-        with refusing_damage(self.path.name, "Parquet"), pq.ParquetFile(self.path) as file:
-            # selected again: a name with a dot in it is a path to Parquet, and takes more than itself
-            return _selected(file.read(columns=columns), columns)
+    def load(self, columns: Names) -> tuple[ParquetSource, pa.Table]:
+        """Itself, and all rows."""
+        return self, pa.concat_tables(within_memory(self.stream(columns), self.path.name))
 
     def part(self, index: int, columns: Names) -> pa.Table:
         """One row group."""
-        with refusing_damage(self.path.name, "Parquet"), pq.ParquetFile(self.path) as file:
-            return _selected(file.read_row_group(index, columns=columns), columns)
+        with _parquet(self.path) as file:
+            return self._group(file, index, columns)
 
     def stream(self, columns: Names) -> Iterator[pa.Table]:
         """Every row group in turn, the file opened once."""
-        with refusing_damage(self.path.name, "Parquet"), pq.ParquetFile(self.path) as file:
+        with _parquet(self.path) as file:
             for index in range(file.num_row_groups):
-                yield _selected(file.read_row_group(index, columns=columns), columns)
+                yield self._group(file, index, columns)
+
+    def _group(self, file: Any, index: int, columns: Names) -> pa.Table:
+        # of a value that repeats a file of a few bytes can hold more than any memory
+        rows = file.metadata.row_group(index).num_rows
+        kinds = [field.type for field in self.schema if columns is None or field.name in columns]
+        check_memory(rows * sum(map(_width, kinds)), f"a row group of {self.path.name}", available_memory())
+        # selected again: a name with a dot in it is a path to Parquet, and takes more than itself
+        return _selected(familiar(file.read_row_group(index, columns=columns)), columns)
 
 
 @dataclass(frozen=True)
@@ -81,11 +91,13 @@ class ArrowSource:
     @classmethod
     def open(cls, path: Path) -> ArrowSource:
         """Read the schema and the lengths of the record batches."""
-        with refusing_damage(path.name, "Arrow IPC"), pa.memory_map(str(path)) as file:
-            reader = pa.ipc.open_file(file, options=pa.ipc.IpcReadOptions(included_fields=[0]))
+        with _arrow(path) as file:
+            schema = pa.ipc.open_file(file).schema
+            # a file without columns has no first one
+            some = pa.ipc.IpcReadOptions(included_fields=[0] if len(schema) else [])
+            reader = pa.ipc.open_file(file, options=some)
             sizes = [reader.get_batch(i).num_rows for i in range(reader.num_record_batches)]
-            whole = pa.ipc.open_file(file).schema
-        return cls(path, whole, tuple(itertools.accumulate(sizes, initial=0)))
+        return cls(path, _familiar_schema(schema), tuple(itertools.accumulate(sizes, initial=0)))
 
     @property
     def n_rows(self) -> int:
@@ -96,27 +108,54 @@ class ArrowSource:
         """Itself: nothing is left to find out."""
         return self
 
-    def read(self, columns: Names) -> pa.Table:
-        """The whole file."""
-        return pa.concat_tables(self.stream(columns))
+    def load(self, columns: Names) -> tuple[ArrowSource, pa.Table]:
+        """Itself, and all rows."""
+        return self, pa.concat_tables(within_memory(self.stream(columns), self.path.name))
 
     def part(self, index: int, columns: Names) -> pa.Table:
         """One record batch."""
-        with refusing_damage(self.path.name, "Arrow IPC"), pa.OSFile(str(self.path)) as file:
+        with _arrow(self.path) as file:
             return self._batch(pa.ipc.open_file(file), index, columns)
 
     def stream(self, columns: Names) -> Iterator[pa.Table]:
         """Every record batch in turn, the file opened once."""
-        with refusing_damage(self.path.name, "Arrow IPC"), pa.OSFile(str(self.path)) as file:
+        with _arrow(self.path) as file:
             reader = pa.ipc.open_file(file)
             for index in range(reader.num_record_batches):
                 yield self._batch(reader, index, columns)
 
     def _batch(self, reader: Any, index: int, columns: Names) -> pa.Table:
         batch = reader.get_batch(index)
-        # Arrow trusts what it maps: offsets of a damaged file would lead out of the buffer
+        # Arrow trusts what it reads: offsets of a damaged file would lead out of the buffer
         batch.validate(full=True)
-        return _selected(pa.Table.from_batches([batch]), columns)
+        return familiar(_selected(pa.Table.from_batches([batch]), columns))
+
+
+@contextmanager
+def _parquet(path: Path) -> Iterator[Any]:
+    # as bytes: a name need not be UTF-8
+    with refusing_damage(path.name, "Parquet"), pa.OSFile(os.fsencode(path)) as file, pq.ParquetFile(file) as parquet:
+        yield parquet
+
+
+@contextmanager
+def _arrow(path: Path) -> Iterator[Any]:
+    # not mapped: a file that is cut off meanwhile would end the process
+    with refusing_damage(path.name, "Arrow IPC"), pa.OSFile(os.fsencode(path)) as file:
+        yield file
+
+
+def _familiar_schema(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field.with_type(familiar_type(field.type)) for field in schema], schema.metadata)
+
+
+def _width(kind: pa.DataType) -> float:
+    """Bytes of a value, at least."""
+    try:
+        return float(kind.bit_width) / 8
+    except ValueError:
+        # where the value of each row begins
+        return 4.0
 
 
 def _selected(table: pa.Table, columns: Names) -> pa.Table:

@@ -127,7 +127,8 @@ def _nested(kind: pa.DataType) -> bool:
         return _nested(kind.value_type)
     plain = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     simple = pa.types.is_boolean(kind) or pa.types.is_null(kind) or is_text(kind)
-    return not (plain or simple or pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_timestamp(kind))
+    moment = pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_timestamp(kind)
+    return not (plain or simple or moment or pa.types.is_duration(kind))
 
 
 def _use(kind: ColumnKind, distinct: int, missing: int) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-import itertools
-from collections.abc import Iterable, Iterator, Sequence
+import os
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,28 +16,35 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from setminus.tables.errors import TableError
+from setminus.tables.errors import TableError, shown
+from setminus.tables.memory import within_memory
+from setminus.tables.numerals import DecimalSign, other_sign, ungrouped
 from setminus.tables.row_ends import last_row_end
 from setminus.tables.sniffing import MISSING, Layout, sniff
+from setminus.tables.survey import Findings, Survey, conformed
 
 __all__ = ["CsvSource"]
 
 BLOCK = 16 << 20
 """Bytes of a block: a few of them, parsed, are in memory at a time."""
 
-LONGEST = 32
-"""Blocks that a single row may fill, before it is taken for a quote that never ends."""
+LONGEST = 8
+"""Blocks that a single row may fill, before it is taken for a quote that never ends, or for no table."""
 
 SAMPLE = 256 << 10
+
+NO_TEXT = {"idna", "punycode", "unicode-escape", "raw-unicode-escape", "charmap"}
+"""Codecs of Python that turn text into text, or take no stream of bytes."""
 
 Names = Sequence[str] | None
 
 
 @dataclass(frozen=True)
 class CsvSource:
-    """A text table; what only a look at every row can tell is None until `scanned`.
+    """A text table; `found`, what only a look at every row can show, is None until `scanned`.
 
-    With `verbatim` every value is the text that the file has for it.
+    With `verbatim` every value is the text that the file has for it. `decimal` is what the user said; `like` is the
+    decimal sign of another table that this one goes with, for values that leave it open.
     """
 
     path: Path
@@ -45,55 +52,69 @@ class CsvSource:
     encoding: str
     gzip: bool
     block: int = BLOCK
-    schema: Any = None
-    starts: tuple[int, ...] | None = None
-    offsets: tuple[int, ...] = ()
+    decimal: str | None = None
+    like: DecimalSign | None = None
+    found: Findings | None = None
     verbatim: bool = False
 
     @classmethod
     def open(
-        cls, path: Path, gzip: bool, *, header: bool | None, separator: str | None, encoding: str, block: int = BLOCK
+        cls,
+        path: Path,
+        gzip: bool,
+        *,
+        header: bool | None,
+        separator: str | None,
+        encoding: str,
+        decimal: str | None,
     ) -> CsvSource:
         """Look at the first lines."""
-        blank = cls(path, Layout(()), _known(encoding), gzip, block)
+        blank = cls(path, Layout(()), _known(encoding), gzip, decimal=decimal)
         with blank._refusing(), blank._open() as stream:
-            sample = stream.read(SAMPLE)
-            whole = len(sample) < SAMPLE
+            sample = piece = stream.read(SAMPLE)
+            # the line of names and a row at least, however many columns there are
+            while piece and len(sample.splitlines()) < 3:
+                if len(sample) >= LONGEST * BLOCK:
+                    raise blank._endless(len(sample))
+                piece = stream.read(len(sample))
+                sample += piece
+            whole = not piece or not stream.read(1)
             # not final: a character may be cut in two at the end of the sample
             text = codecs.getincrementaldecoder("utf-8")().decode(sample, final=whole)
+            blank._check_text(sample)
         tabs = ".tsv" in path.name.lower()
-        layout = sniff(text, whole, path.name, header=header, separator=separator, tabs=tabs)
+        layout = sniff(text, whole, path.name, header=header, separator=separator, decimal=decimal, tabs=tabs)
         return replace(blank, layout=layout)
+
+    @property
+    def schema(self) -> Any:
+        """Names and types; None before `scanned`."""
+        if self.found is None:
+            return None
+        return pa.schema([(name, pa.string()) for name in self.layout.names]) if self.verbatim else self.found.schema
+
+    @property
+    def starts(self) -> tuple[int, ...] | None:
+        """The first row of each block; None before `scanned`."""
+        return None if self.found is None else self.found.starts
 
     @property
     def n_rows(self) -> int | None:
         """Rows of the table; None before `scanned`."""
-        return None if self.starts is None else self.starts[-1]
+        return None if self.found is None else self.found.starts[-1]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader of the table should know of; more of it after `scanned`."""
+        return self.layout.notes if self.found is None else self.found.notes
 
     def scanned(self) -> CsvSource:
-        """The same with types that hold for every row, and the place of each block."""
-        if self.schema is not None:
-            return self
-        with self._refusing():
-            schemas, sizes, lengths = [], [], []
-            for index, block in enumerate(self._blocks()):
-                table = self._parse(block, first=index == 0)
-                schemas.append(table.schema)
-                sizes.append(table.num_rows)
-                lengths.append(len(block))
-        if sum(sizes) == 0:
-            raise self._no_rows()
-        return replace(
-            self,
-            schema=_joined(schemas),
-            starts=tuple(itertools.accumulate(sizes, initial=0)),
-            offsets=tuple(itertools.accumulate(lengths, initial=0)),
-        )
+        """The same with what every row shows: types, the decimal sign, and the place of each block."""
+        return self if self.found is not None else self._surveyed(keep=False)[0]
 
     def as_text(self) -> CsvSource:
         """The same with every value as it stands in the file: 007 is no number, and NA is not missing."""
-        schema = None if self.schema is None else pa.schema([(name, pa.string()) for name in self.layout.names])
-        return replace(self, verbatim=True, schema=schema)
+        return replace(self.scanned(), verbatim=True)
 
     def unpacked(self, path: Path) -> CsvSource:
         """The same table as plain UTF-8 text at `path`, where any block can be read on its own."""
@@ -104,40 +125,101 @@ class CsvSource:
                 file.write(piece)
         return replace(self, path=path, encoding="utf-8", gzip=False)
 
-    def read(self, columns: Names) -> pa.Table:
-        """The whole table."""
-        with self._refusing():
-            tables = [self._parse(block, i == 0, columns, self.schema) for i, block in enumerate(self._blocks())]
-            schema = _joined([table.schema for table in tables])
-            if any(table.schema != schema for table in tables):
-                tables = [self._parse(block, i == 0, columns, schema) for i, block in enumerate(self._blocks())]
-        whole = pa.concat_tables(tables)
-        if whole.num_rows == 0:
-            raise self._no_rows()
-        return whole
+    def load(self, columns: Names) -> tuple[CsvSource, pa.Table]:
+        """The same as `scanned`, and all rows, from one look at the file."""
+        source, tables = (self, []) if self.found is not None else self._surveyed(keep=True)
+        kept = [conformed(table, source.found) for table in tables]
+        if not kept or any(table is None for table in kept):
+            tables.clear()
+            kept = list(within_memory(source.stream(columns), self.path.name))
+        whole = pa.concat_tables(kept)
+        return source, whole if columns is None else whole.select(columns)
 
     def part(self, index: int, columns: Names) -> pa.Table:
         """One block."""
-        start, stop = self.offsets[index : index + 2]
+        start, stop = self.scanned().found.offsets[index : index + 2]
         with self._refusing(), self.path.open("rb") as file:
             file.seek(start)
-            return self._parse(file.read(stop - start), index == 0, columns, self.schema)
+            return self._parse(file.read(stop - start), index == 0, columns)
 
     def stream(self, columns: Names) -> Iterator[pa.Table]:
         """Every block in turn."""
         with self._refusing():
             for index, block in enumerate(self._blocks()):
-                yield self._parse(block, index == 0, columns, self.schema)
+                yield self._parse(block, index == 0, columns)
+
+    def _surveyed(self, keep: bool) -> tuple[CsvSource, list[pa.Table]]:
+        """The same with what all rows show, and the rows as they were parsed where they are to be kept."""
+        survey, tables = self._survey(self.layout.decimal, keep)
+        tried = [survey.layout.decimal]
+        while (sign := self._better_sign(survey, tried)) is not None:
+            tables.clear()
+            survey, tables = self._survey(sign, keep)
+            tried.append(sign)
+        if survey.n_rows == 0:
+            raise TableError(f"{self.path.name} has no rows", "Give a file with rows below the column names.")
+        like, sign = self.like, survey.layout.decimal
+        assumed = self.decimal is None and survey.unclear and (like is None or like.assumed)
+        if self.decimal is None and like is not None and like.assumed and sign != like.sign:
+            raise TableError(
+                f"{sign!r} is the decimal sign in {self.path.name}, and was taken to group thousands in the table that "
+                "it goes with",
+                f"Say --decimal {sign} for both (decimal= in Python), and fit again.",
+            )
+        return replace(self, layout=survey.layout, found=survey.findings(assumed, self.path.name)), tables
+
+    def _better_sign(self, survey: Survey, tried: Sequence[str]) -> str | None:
+        """The decimal sign to try next, where the rows prove the last one wrong, or leave it open."""
+        sign, other = survey.layout.decimal, other_sign(survey.layout.decimal)
+        if self.decimal is not None:
+            return None
+        if survey.unclear and self.like is not None and self.like.sign == other and other not in tried:
+            return other
+        # where commas separate, one inside a number is a decimal sign only if the user says so
+        if not survey.refuted or self.layout.separator == ",":
+            return None
+        if other not in tried:
+            return other
+        # rows prove both: the point, so that no word is taken for a number
+        return "." if sign == "," else None
+
+    def _survey(self, sign: str, keep: bool) -> tuple[Survey, list[pa.Table]]:
+        layout = replace(self.layout, decimal=sign)
+        survey = Survey(layout)
+
+        def parsed() -> Iterator[pa.Table]:
+            source = replace(self, layout=layout)
+            for index, block in enumerate(source._blocks()):
+                table = source._parse(block, first=index == 0)
+                survey.add(table, len(block))
+                yield table
+
+        with self._refusing():
+            if keep:
+                return survey, list(within_memory(parsed(), self.path.name))
+            for _ in parsed():
+                pass
+        return survey, []
 
     def _open(self) -> Any:
-        stream = pa.input_stream(str(self.path), compression="gzip" if self.gzip else None)
+        # as bytes: a name need not be UTF-8
+        file = pa.OSFile(os.fsencode(self.path))
+        stream = pa.input_stream(file, compression="gzip" if self.gzip else None)
         return stream if self.encoding == "utf-8" else pa.transcoding_input_stream(stream, self.encoding, "utf-8")
+
+    def _check_text(self, piece: bytes) -> None:
+        if b"\x00" in piece:
+            raise TableError(
+                f"{self.path.name} is no text: it holds zero bytes",
+                "Save the table as CSV or Parquet, or say --encoding utf-16-le if it is that (encoding= in Python).",
+            )
 
     def _blocks(self) -> Iterator[memoryview]:
         """About `block` bytes of whole rows at a time."""
         with self._open() as stream:
             held = b""
             while piece := stream.read(self.block):
+                self._check_text(piece)
                 held += piece
                 end = last_row_end(held, self.layout.separator, self.layout.line_end)
                 if end:
@@ -145,15 +227,19 @@ class CsvSource:
                     yield memoryview(held)[:end]
                     held = held[end:]
                 elif len(held) >= LONGEST * self.block:
-                    raise _unclosed(self.path.name)
+                    raise _unclosed(self.path.name) if b'"' in held else self._endless(len(held))
             if held:
                 yield memoryview(held)
 
-    def _parse(self, block: memoryview | bytes, first: bool, columns: Names = None, schema: Any = None) -> pa.Table:
-        layout = self.layout
+    def _parse(self, block: memoryview | bytes, first: bool, columns: Names = None) -> pa.Table:
+        layout, found = self.layout, self.found
         # as if text were trimmed: a missing value is missing with a space beside it, too
         missing = [f"{before}{token}{after}" for token in MISSING for before in ("", " ") for after in ("", " ")]
-        types = dict.fromkeys(layout.names, pa.string()) if self.verbatim else schema
+        types, grouped = None, []
+        if found is not None:
+            types = dict(zip(self.schema.names, self.schema.types, strict=True))
+            grouped = [name for name in columns or layout.names if name in found.grouped and not self.verbatim]
+            types |= dict.fromkeys(grouped, pa.string())
         table = pyarrow.csv.read_csv(
             pa.BufferReader(block),
             pyarrow.csv.ReadOptions(
@@ -168,6 +254,9 @@ class CsvSource:
                 column_types=types,
                 null_values=missing,
                 strings_can_be_null=not self.verbatim,
+                # 0 and 1 are numbers in every block, also where others have true and false
+                true_values=["true", "TRUE", "True"],
+                false_values=["false", "FALSE", "False"],
                 decimal_point=layout.decimal,
                 include_columns=columns,
             ),
@@ -176,6 +265,9 @@ class CsvSource:
             raise UnicodeDecodeError("utf-8", b"", 0, 0, "not UTF-8")
         if _ends_in_a_quote(table, block, layout):
             raise _unclosed(self.path.name)
+        for name in grouped:
+            index = table.column_names.index(name)
+            table = table.set_column(index, name, ungrouped(table.column(index), layout.decimal))
         return _trimmed(table) if layout.padded and not self.verbatim else table
 
     @contextmanager
@@ -218,54 +310,37 @@ class CsvSource:
                 before += len(piece)
                 lines += piece.count(self.layout.line_end)
         with self.path.open("rb") as file:
-            utf16 = file.read(2) in (b"\xff\xfe", b"\xfe\xff")
+            head = file.read(4)
+        marks = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+        likely = next((name for mark, name in marks.items() if head.startswith(mark)), "latin-1")
         return TableError(
             f"{name} is not UTF-8 text: the first byte that is not is byte {before} (line {lines + 1})",
-            f"Save it as UTF-8, or say --encoding {'utf-16' if utf16 else 'latin-1'} (encoding= in Python).",
+            f"Save it as UTF-8, or say --encoding {likely} (encoding= in Python).",
         )
 
-    def _no_rows(self) -> TableError:
-        return TableError(f"{self.path.name} has no rows", "Give a file with rows below the column names.")
+    def _endless(self, length: int) -> TableError:
+        return TableError(
+            f"{self.path.name} has a line of more than {length >> 20} MiB", "Give a table with a line for each row."
+        )
 
     def _malformed(self, said: str) -> TableError:
         name, width = self.path.name, len(self.layout.names)
+        before = 0
         # where the parser here stumbles too, what pyarrow said stands
-        with (
-            suppress(csv.Error, pa.ArrowException, OSError, ValueError),
-            self._open() as stream,
-            io.TextIOWrapper(stream, encoding="utf-8", newline="") as text,
-        ):
-            reader = csv.reader(text, delimiter=self.layout.separator)
-            before = 0
-            for record in reader:
-                if record and len(record) != width:
-                    return TableError(
-                        f"line {before + 1} of {name} has {len(record)} values, expected {width}",
-                        "Give every line the same number of values, and quote values that hold "
-                        f"{self.layout.separator!r}.",
-                    )
-                before = reader.line_num
+        with suppress(csv.Error, pa.ArrowException, OSError, ValueError):
+            for block in self._blocks():
+                reader = csv.reader(io.StringIO(str(block, "utf-8"), newline=""), delimiter=self.layout.separator)
+                end = before
+                for record in reader:
+                    if record and len(record) != width:
+                        return TableError(
+                            f"line {end + 1} of {name} has {len(record)} values, expected {width}",
+                            "Give every line the same number of values, and quote values that hold "
+                            f"{self.layout.separator!r}.",
+                        )
+                    end = before + reader.line_num
+                before = end
         return TableError(f"{name} cannot be read as CSV: {said}", "Check the separator, the quotes and the line ends.")
-
-
-def _joined(schemas: Sequence[Any]) -> Any:
-    """The narrowest types that hold for every block."""
-    types = [_joined_type(kinds) for kinds in zip(*(schema.types for schema in schemas), strict=True)]
-    return pa.schema(list(zip(schemas[0].names, types, strict=True)))
-
-
-def _joined_type(kinds: Iterable[Any]) -> Any:
-    found = {kind for kind in kinds if not pa.types.is_null(kind)}
-    if len(found) <= 1:
-        return found.pop() if found else pa.null()
-    if found == {pa.int64(), pa.float64()}:
-        return pa.float64()
-    if all(pa.types.is_date(kind) or pa.types.is_timestamp(kind) for kind in found):
-        zoned = {getattr(kind, "tz", None) for kind in found}
-        # no finer than needed: nanoseconds end in the year 2262
-        unit = "ns" if "ns" in {getattr(kind, "unit", None) for kind in found} else "s"
-        return pa.timestamp(unit, tz=zoned.pop()) if len(zoned) == 1 else pa.string()
-    return pa.string()
 
 
 def _trimmed(table: pa.Table) -> pa.Table:
@@ -294,6 +369,9 @@ def _unclosed(name: str) -> TableError:
 def _known(encoding: str) -> str:
     try:
         "".encode(encoding)
-        return codecs.lookup(encoding).name
+        name = codecs.lookup(encoding).name
     except (LookupError, ValueError):
-        raise TableError(f"there is no text encoding {encoding!r}", "Say utf-8 or latin-1.") from None
+        name = None
+    if name is None or name in NO_TEXT:
+        raise TableError(f"there is no text encoding {shown(encoding)}", "Say utf-8 or latin-1.")
+    return name

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-__all__ = ["TableError", "check_names", "check_unique", "refusing_damage"]
+__all__ = ["TableError", "check_names", "check_unique", "refusing_damage", "shown"]
 
 
 class TableError(ValueError):
@@ -55,6 +55,21 @@ class TableError(ValueError):
         return cls(problem.rstrip("."), advice[:1].upper() + advice[1:] or "Mend the values, and try again.")
 
 
+LONGEST_SHOWN = 60
+"""Characters of a name or a value that an error repeats."""
+
+
+def shown(text: str) -> str:
+    r"""A name or a value in quotes on one line, cut where it is long.
+
+    Examples
+    --------
+    >>> shown("two\nlines"), len(shown("x" * 10_000))
+    ("'two\\nlines'", 65)
+    """
+    return repr(text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}...")
+
+
 def check_names(wanted: Iterable[str], present: Sequence[str], where: str, what: str = "column") -> None:
     """Raise where a wanted column, or what else it is, is not among those present, and suggest the nearest.
 
@@ -70,8 +85,8 @@ def check_names(wanted: Iterable[str], present: Sequence[str], where: str, what:
             continue
         folded = {other.casefold().strip(): other for other in present}
         near = difflib.get_close_matches(name.casefold().strip(), folded, n=1)
-        advice = f"Did you mean {folded[near[0]]!r}?" if near else f"It has {_listed(present)}."
-        raise TableError(f"{where} has no {what} {name!r}", advice)
+        advice = f"Did you mean {shown(folded[near[0]])}?" if near else f"It has {_listed(present)}."
+        raise TableError(f"{where} has no {what} {shown(name)}", advice)
 
 
 def check_unique(names: Sequence[str], where: str, otherwise: str = "") -> None:
@@ -86,7 +101,7 @@ def check_unique(names: Sequence[str], where: str, otherwise: str = "") -> None:
     name, count = max(Counter(names).items(), key=lambda item: item[1], default=("", 0))
     if count > 1:
         raise TableError(
-            f"{where} has {count} columns called {name!r}", f"Give each column a name of its own{otherwise}."
+            f"{where} has {count} columns called {shown(name)}", f"Give each column a name of its own{otherwise}."
         )
 
 
@@ -97,6 +112,11 @@ def refusing_damage(where: str, kind: str) -> Iterator[None]:
         yield
     except TableError:
         raise
+    except pa.ArrowNotImplementedError as error:
+        raise TableError(
+            f"{where} holds a type that cannot be read: {str(error).splitlines()[0]}",
+            "Write that column as numbers of 64 bits or as text, or leave it out.",
+        ) from error
     except (pa.ArrowException, OSError, EOFError) as error:
         first = str(error).strip().split("\n")[0]
         raise TableError(
@@ -106,5 +126,5 @@ def refusing_damage(where: str, kind: str) -> Iterator[None]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(map(repr, names[:12]))
-    return f"{shown} and {len(names) - 12} more" if len(names) > 12 else shown
+    listed = ", ".join(map(shown, names[:12]))
+    return f"{listed} and {len(names) - 12} more" if len(names) > 12 else listed

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from setminus.tables.errors import TableError
 
-__all__ = ["Format", "Kind", "check_kind", "named_kind"]
+__all__ = ["Format", "Kind", "check_kind", "file_stamp", "named_kind"]
 
 Format = Literal["csv", "parquet", "arrow"]
 
@@ -90,14 +93,27 @@ def check_kind(path: Path) -> Kind:
     return found
 
 
+def file_stamp(path: Path) -> tuple[int, int]:
+    """Size and time of a file; raise where it is none, or not there."""
+    with _refusing(path):
+        found = path.stat()
+    if stat.S_ISDIR(found.st_mode):
+        raise TableError(f"{path} is a folder", "Give one file: CSV, Parquet or Arrow.")
+    if not stat.S_ISREG(found.st_mode):
+        # a pipe would have to be read twice
+        raise TableError(f"{path} is no regular file, but a pipe or a device", "Write the table to a file first.")
+    return found.st_size, found.st_mtime_ns
+
+
 def _head(path: Path) -> bytes:
+    with _refusing(path), path.open("rb") as file:
+        return file.read(16)
+
+
+@contextmanager
+def _refusing(path: Path) -> Iterator[None]:
     try:
-        if path.is_dir():
-            raise TableError(f"{path} is a folder", "Give one file: CSV, Parquet or Arrow.")
-        with path.open("rb") as file:
-            return file.read(16)
-    except TableError:
-        raise
+        yield
     except FileNotFoundError:
         raise TableError(f"there is no file {path}", "Check the path.") from None
     except (OSError, ValueError) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,7 +13,8 @@ import pyarrow as pa
 from setminus.tables.columnar import ArrowSource, ParquetSource
 from setminus.tables.delimited import CsvSource
 from setminus.tables.errors import TableError, check_names, check_unique
-from setminus.tables.formats import Format, check_kind
+from setminus.tables.formats import Format, check_kind, file_stamp
+from setminus.tables.numerals import DecimalSign
 
 __all__ = ["Table", "column", "open_table"]
 
@@ -29,17 +31,28 @@ class Table:
     format : {"csv", "parquet", "arrow"}
     names : tuple of str
         The columns.
-    notes : tuple of str
-        What was guessed, such as that there is no header.
     source : object
         The file behind it.
+    stamp : tuple of int
+        Size and time of the file when it was opened.
     """
 
     path: Path
     format: Format
     names: tuple[str, ...]
-    notes: tuple[str, ...]
     source: Source
+    stamp: tuple[int, int]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was guessed, such as that there is no header; of a CSV, all of it once it is `scanned` or loaded."""
+        return self.source.notes if isinstance(self.source, CsvSource) else ()
+
+    @property
+    def decimal(self) -> DecimalSign | None:
+        """The decimal sign of a CSV that is `scanned` or loaded; None for other files."""
+        found = self.source.found if isinstance(self.source, CsvSource) else None
+        return None if found is None else found.decimal
 
     @property
     def n_rows(self) -> int | None:
@@ -60,11 +73,18 @@ class Table:
             raise ValueError(f"the parts of {self.path.name} are not known yet: call scanned() first.")
         return self.source.starts
 
+    def like(self, decimal: DecimalSign | None) -> Table:
+        """The same, to go with another table, such as that of a model: where no value proves the sign, as there."""
+        if decimal is None or not isinstance(self.source, CsvSource):
+            return self
+        return replace(self, source=replace(self.source, like=decimal))
+
     def scanned(self) -> Table:
         """The same with types, rows and parts known: a CSV is read once for that, other files tell at once."""
-        return replace(self, source=self.source.scanned())
+        with self._unchanged():
+            return replace(self, source=self.source.scanned())
 
-    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
+    def load(self, columns: Sequence[str] | None = None) -> tuple[Table, pa.Table]:
         """Read the whole table, or some columns of it, into memory.
 
         Parameters
@@ -74,17 +94,29 @@ class Table:
 
         Returns
         -------
-        pyarrow.Table
+        table : Table
+            The same as `scanned`: its notes say what all rows decided.
+        rows : pyarrow.Table
         """
-        return self.source.read(self._checked(columns))
+        wanted = self._checked(columns)
+        with self._unchanged():
+            source, rows = self.source.load(wanted)
+        return replace(self, source=source), rows
+
+    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows that `load` gives."""
+        return self.load(columns)[1]
 
     def part(self, index: int, columns: Sequence[str] | None = None) -> pa.Table:
         """Read one part: a row group, a record batch, or a block of a plain CSV."""
-        return self.source.part(index, self._checked(columns))
+        with self._unchanged():
+            return self.source.part(index, self._checked(columns))
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Every part in turn; no more than one is in memory at a time."""
-        return self.scanned().source.stream(self._checked(columns))
+        table, wanted = self.scanned(), self._checked(columns)
+        with self._unchanged():
+            yield from table.source.stream(wanted)
 
     def as_text(self) -> Table:
         """The same with the values of a CSV as they stand there, and not as numbers; other files as they are."""
@@ -95,6 +127,22 @@ class Table:
         if not isinstance(self.source, CsvSource):
             return self
         return replace(self, source=self.source.unpacked(folder / "unpacked.csv"))
+
+    @contextmanager
+    def _unchanged(self) -> Iterator[None]:
+        """Raise where the file is no longer the one that was opened: what it was found to be may not hold."""
+        try:
+            yield
+        except TableError:
+            self._check_stamp()
+            raise
+        self._check_stamp()
+
+    def _check_stamp(self) -> None:
+        if file_stamp(self.path) != self.stamp:
+            raise TableError(
+                f"{self.path.name} changed while it was read", "Wait until it is written, and start again."
+            )
 
     def _checked(self, columns: Sequence[str] | None) -> list[str] | None:
         if columns is None:
@@ -109,6 +157,7 @@ def open_table(
     header: bool | None = None,
     separator: str | None = None,
     encoding: str = "utf-8",
+    decimal: str | None = None,
 ) -> Table:
     r"""Open a table; everything that can be told without reading all of it is checked.
 
@@ -124,6 +173,11 @@ def open_table(
         CSV: by default the one of comma, semicolon and tab that fits the first lines.
     encoding : str, default="utf-8"
         CSV: what the text is encoded in.
+    decimal : {".", ","}, optional
+        CSV: the decimal sign. By default all rows decide: 1,234,567 proves that a comma groups thousands, and 7,5
+        that it is the decimal sign. Where no value proves either, as in 59,915, it groups thousands: if that is
+        wrong, every number is 1000 times too large, but 59,915 is never taken for less than 512. `Table.notes` says
+        so. Where commas separate, one inside quotes is a decimal sign only if this says so.
 
     Returns
     -------
@@ -146,7 +200,10 @@ def open_table(
     """
     if separator is not None and (len(separator) != 1 or not separator.isascii() or separator in '"\r\n'):
         raise TableError(f"the separator is {separator!r}", "Give one character, such as ',' or ';'.")
+    if decimal not in (None, ".", ","):
+        raise TableError(f"the decimal sign is {decimal!r}", "Give '.' or ','.")
     place = Path(path).absolute()
+    stamp = file_stamp(place)
     kind = check_kind(place)
     source: Source
     if kind.format == "parquet":
@@ -154,15 +211,16 @@ def open_table(
     elif kind.format == "arrow":
         source = ArrowSource.open(place)
     else:
-        source = CsvSource.open(place, kind.gzip, header=header, separator=separator, encoding=encoding)
-    notes = source.layout.notes if isinstance(source, CsvSource) else ()
+        source = CsvSource.open(
+            place, kind.gzip, header=header, separator=separator, encoding=encoding, decimal=decimal
+        )
     names = source.layout.names if isinstance(source, CsvSource) else tuple(source.schema.names)
     if not names:
         raise TableError(f"{place.name} has no columns", "Give a table with columns and rows.")
     check_unique(names, place.name)
     if source.n_rows == 0:
         raise TableError(f"{place.name} has no rows", "Give a file with rows.")
-    return Table(place, kind.format, names, notes, source)
+    return Table(place, kind.format, names, source, stamp)
 
 
 def column(table: pa.Table, name: str) -> pa.ChunkedArray:

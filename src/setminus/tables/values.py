@@ -18,6 +18,8 @@ __all__ = [
     "FLAGS",
     "coded_text",
     "distinct_words",
+    "familiar",
+    "familiar_type",
     "from_frame",
     "is_text",
     "plain",
@@ -50,7 +52,7 @@ def from_frame(X: Any) -> pa.Table:
     if not isinstance(frame, nw.DataFrame):
         raise TypeError(f"X is {type(X).__name__}: expected a frame of pandas, polars or pyarrow.")
     if isinstance(X, pa.Table):
-        return X
+        return familiar(X)
     columns = []
     # by position: names may be numbers, and the index of pandas is no column
     for position, name in enumerate(names):
@@ -61,6 +63,53 @@ def from_frame(X: Any) -> pa.Table:
                 f"column {name!r} mixes values of several types", "Give it one type, such as text or numbers."
             ) from error
     return pa.table(columns, names=names)
+
+
+def familiar_type(kind: pa.DataType) -> pa.DataType:
+    """The type to take instead of one that pyarrow cannot compute with: strings for the views that polars writes.
+
+    Examples
+    --------
+    >>> str(familiar_type(pa.list_(pa.string_view())))
+    'list<item: large_string>'
+    """
+    if pa.types.is_string_view(kind):
+        # large: a batch of polars may hold more than the 2 GB of a string
+        return pa.large_string()
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, familiar_type(kind.value_type), kind.ordered)
+    if pa.types.is_run_end_encoded(kind):
+        return familiar_type(kind.value_type)
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(familiar_type(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(familiar_type(kind.value_type)))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(familiar_type(kind.value_type)))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field.with_type(familiar_type(kind.value_type)), kind.list_size)
+    return kind
+
+
+def familiar(table: pa.Table) -> pa.Table:
+    """A table with the `familiar_type` of each column.
+
+    Examples
+    --------
+    >>> familiar(pa.table({"x": pa.array(["a"], pa.string_view())})).schema.types
+    [DataType(large_string)]
+    """
+    for index, field in enumerate(table.schema):
+        kind = familiar_type(field.type)
+        if kind == field.type:
+            continue
+        column = table.column(index)
+        if pa.types.is_run_end_encoded(field.type):
+            column = pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], field.type.value_type)
+        table = table.set_column(index, field.with_type(kind), column.cast(kind))
+    return table
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -80,6 +129,7 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     >>> plain(pa.chunked_array([["clerk ", " cook"]])).to_pylist()
     ['clerk', 'cook']
     """
+    column = familiar(pa.table([column], names=[""])).column(0)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     column = _computable(column)
@@ -106,6 +156,7 @@ def distinct_words(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, NDArray[np
     (['f', 'm', None], [0, 1, 2, 0])
     """
     try:
+        column = familiar(pa.table([column], names=[""])).column(0)
         coded = column if pa.types.is_dictionary(column.type) else _computable(column).dictionary_encode()
     except pa.ArrowNotImplementedError as error:
         raise _no_words(column.type) from error
@@ -134,7 +185,7 @@ def coded_text(table: pa.Table) -> pa.Table:
 
 
 def to_numbers(column: pa.ChunkedArray, name: str) -> Floats:
-    """A column as float64; NaN for what is missing or not finite.
+    """A column as float64, a duration as days; NaN for what is missing or not finite.
 
     Examples
     --------
@@ -144,6 +195,8 @@ def to_numbers(column: pa.ChunkedArray, name: str) -> Floats:
     column = plain(column)
     if is_text(column.type):
         column = _present(column)
+    if pa.types.is_duration(column.type):
+        return _in_days(column, pa.duration("us"), name)
     values = _cast(column, pa.float64(), name, "a number").to_numpy()
     return np.where(np.isfinite(values), values, np.nan)
 
@@ -168,9 +221,7 @@ def to_days(column: pa.ChunkedArray, name: str) -> Floats:
     kind = pa.time64("us") if pa.types.is_time(column.type) else pa.timestamp("us")
     if pa.types.is_timestamp(column.type) and column.type.tz is not None:
         kind = pa.timestamp("us", tz=column.type.tz)
-    moments = _cast(column, kind, name, "a date")
-    microseconds: Floats = moments.cast(pa.int64()).cast(pa.float64(), safe=False).to_numpy()
-    return microseconds / 86_400e6
+    return _in_days(column, kind, name)
 
 
 def to_flags(column: pa.ChunkedArray, name: str) -> Floats:
@@ -197,14 +248,15 @@ def to_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     ['1', None]
     """
     column = plain(column)
-    if pa.types.is_floating(column.type):
-        values = column.drop_null().to_numpy()
-        if (np.isfinite(values) & (values % 1 == 0) & (abs(values) < 2**53)).all():
-            column = column.cast(pa.int64())
     try:
-        return column.cast(pa.string())
-    except pa.ArrowNotImplementedError as error:
+        words = column.cast(pa.string())
+    except pa.ArrowException as error:
         raise _no_words(column.type) from error
+    if not pa.types.is_floating(column.type):
+        return words
+    # value by value: a block of whole numbers must give the words that a block with fractions gives
+    whole = pc.and_(pc.equal(column, pc.trunc(column)), pc.less(pc.abs(column), 2**53))
+    return pc.if_else(whole, pc.if_else(whole, column, None).cast(pa.int64()).cast(pa.string()), words)
 
 
 def _no_words(kind: pa.DataType) -> TableError:
@@ -217,10 +269,14 @@ def _present(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _computable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    # pyarrow computes with neither
-    if pa.types.is_float16(column.type):
-        return column.cast(pa.float32())
-    return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
+    # pyarrow does not compute with it
+    return column.cast(pa.float32()) if pa.types.is_float16(column.type) else column
+
+
+def _in_days(column: pa.ChunkedArray, microseconds: pa.DataType, name: str) -> Floats:
+    moments = _cast(column, microseconds, name, "a date")
+    counted: Floats = moments.cast(pa.int64()).cast(pa.float64(), safe=False).to_numpy()
+    return counted / 86_400e6
 
 
 def _cast(column: pa.ChunkedArray, kind: pa.DataType, name: str, what: str) -> pa.ChunkedArray:

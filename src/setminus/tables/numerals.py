@@ -1,0 +1,224 @@
+"""Numbers in text: which of comma and point is the decimal sign, and which groups thousands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = [
+    "DecimalSign",
+    "Numerals",
+    "Shape",
+    "is_number",
+    "looks_numeric",
+    "other_sign",
+    "proven_sign",
+    "shape_of",
+    "ungrouped",
+]
+
+TRIED = 256
+"""Values of a column, spread over it, that tell whether it is worth a look at all of them."""
+
+# a zero at the beginning is kept apart: 0,915 is no number of thousands
+_SHAPE = np.full(256, ord("x"), dtype=np.uint8)
+_SHAPE[list(b"0123456789")] = ord("9")
+for _kept in b".,+-eE \t":
+    _SHAPE[_kept] = _kept
+
+
+class DecimalSign(NamedTuple):
+    """The decimal sign of a text table, and whether it had to be assumed."""
+
+    sign: str
+    assumed: bool = False
+
+
+class Shape(NamedTuple):
+    """What a value can be, given the decimal sign.
+
+    Attributes
+    ----------
+    number : bool
+        A number, perhaps with groups of thousands.
+    grouped : bool
+        With groups of thousands.
+    decisive : bool
+        It has groups of thousands, and would be no number were the other sign the decimal one.
+    contrary : bool
+        It would be a number only were the other sign the decimal one.
+    """
+
+    number: bool
+    grouped: bool
+    decisive: bool
+    contrary: bool
+
+
+def other_sign(sign: str) -> str:
+    """The comma for the point, and the point for the comma."""
+    return "," if sign == "." else "."
+
+
+def _patterns(decimal: str) -> tuple[str, str]:
+    """A number without, and with groups of thousands."""
+    sign, group = re.escape(decimal), re.escape(other_sign(decimal))
+    plain = rf"[+-]?(\d+({sign}\d*)?|{sign}\d+)([eE][+-]?\d+)?"
+    return plain, rf"[+-]?[1-9]\d{{0,2}}({group}\d{{3}})+({sign}\d*)?"
+
+
+PATTERNS = {
+    sign: tuple(re.compile(rf"[ \t]*{pattern}[ \t]*", re.ASCII) for pattern in _patterns(sign)) for sign in ".,"
+}
+EITHER = re.compile(rf"\s*({'|'.join((*_patterns('.'), *_patterns(',')))})\s*", re.ASCII)
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell is a number, by whichever decimal sign.
+
+    Examples
+    --------
+    >>> [is_number(cell) for cell in ("59,915", "7.5", "31.12.2020", "")]
+    [True, True, False, False]
+    """
+    return EITHER.fullmatch(cell) is not None
+
+
+@lru_cache(maxsize=4096)
+def shape_of(shape: str, decimal: str) -> Shape:
+    """Judge a value by its shape, which has 9 for its digits, and 0 for a leading zero.
+
+    Examples
+    --------
+    >>> shape_of("99,999", ".")  # 59,915
+    Shape(number=True, grouped=True, decisive=False, contrary=False)
+    >>> shape_of("9,999,999", ".").decisive, shape_of("99,99", ".").contrary, shape_of("0,999", ".").contrary
+    (True, True, True)
+    """
+    if "x" in shape:
+        return Shape(number=False, grouped=False, decisive=False, contrary=False)
+    plain, grouped = (pattern.fullmatch(shape) is not None for pattern in PATTERNS[decimal])
+    other_plain, other_grouped = (pattern.fullmatch(shape) is not None for pattern in PATTERNS[other_sign(decimal)])
+    return Shape(
+        number=plain or grouped,
+        grouped=grouped,
+        decisive=grouped and not other_plain,
+        contrary=not (plain or grouped) and (other_plain or other_grouped),
+    )
+
+
+def _shapes(words: pa.StringArray) -> pa.StringArray:
+    """The shape of each of some words, none of which is null."""
+    _, offsets, data = words.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int32)[words.offset : words.offset + len(words) + 1]
+    if data is None or ends[0] == ends[-1]:
+        return words
+    text = np.frombuffer(data, dtype=np.uint8)[ends[0] : ends[-1]]
+    # one byte more: an empty word at the end begins behind the text
+    text = np.append(text, np.uint8(0))
+    shapes = _SHAPE[text]
+    begin = ends[:-1] - ends[0]
+    begin = begin + np.isin(text[begin], np.frombuffer(b"+-", dtype=np.uint8))
+    shapes[begin[text[begin] == ord("0")]] = ord("0")
+    return pa.StringArray.from_buffers(len(words), pa.py_buffer(ends - ends[0]), pa.py_buffer(shapes))
+
+
+def looks_numeric(words: pa.StringArray) -> bool:
+    """Whether most of some words, looked at here and there, are numbers by either sign.
+
+    Examples
+    --------
+    >>> looks_numeric(pa.array(["59,915", "7", "unknown"])), looks_numeric(pa.array(["a", "b", "7"]))
+    (True, False)
+    """
+    some = words.take(np.unique(np.linspace(0, len(words) - 1, min(len(words), TRIED), dtype=np.int64)))
+    return 2 * sum(map(is_number, some.to_pylist())) > len(some)
+
+
+@dataclass
+class Numerals:
+    """What was found of numbers in the text of a column, a block at a time.
+
+    Attributes
+    ----------
+    decimal : str
+        The sign that they are judged by.
+    numbers, contraries, others : int
+        How many values are numbers, how many would be by the other sign only, and how many are no numbers.
+    stray : tuple of int and str, or None
+        The first value that is no number: its row, from 0, and its text.
+    grouped : str or None
+        A value with groups of thousands.
+    decisive : bool
+        Whether the groups of some value prove the sign.
+    """
+
+    decimal: str
+    numbers: int = 0
+    contraries: int = 0
+    others: int = 0
+    stray: tuple[int, str] | None = None
+    grouped: str | None = None
+    decisive: bool = False
+
+    def add(self, column: pa.ChunkedArray, first_row: int) -> None:
+        """Look at the text of one more block."""
+        words = column.combine_chunks()
+        present = words.drop_null()
+        if not len(present):
+            return
+        if not looks_numeric(present):
+            self._note_stray(words, present[0].as_py(), first_row)
+            self.others += len(present)
+            return
+        shapes = _shapes(present).dictionary_encode()
+        judged = [shape_of(shape, self.decimal) for shape in shapes.dictionary.to_pylist()]
+        codes = shapes.indices.to_numpy()
+        number, grouped, contrary = (
+            np.array([getattr(shape, of) for shape in judged])[codes] for of in ("number", "grouped", "contrary")
+        )
+        self.numbers += int(number.sum())
+        self.contraries += int(contrary.sum())
+        self.others += int(len(present) - number.sum() - contrary.sum())
+        self.decisive |= any(shape.decisive for shape in judged)
+        if self.grouped is None and grouped.any():
+            self.grouped = present[int(grouped.argmax())].as_py()
+        if not number.all():
+            self._note_stray(words, present[int(number.argmin())].as_py(), first_row)
+
+    def _note_stray(self, words: pa.StringArray, value: str, first_row: int) -> None:
+        if self.stray is None:
+            self.stray = first_row + pc.index(words, value).as_py(), value
+
+
+def ungrouped(column: pa.ChunkedArray, decimal: str) -> pa.ChunkedArray:
+    """The numbers that words with groups of thousands stand for.
+
+    Examples
+    --------
+    >>> ungrouped(pa.chunked_array([["59,915", "1,234.5", None]]), ".").to_pylist()
+    [59915.0, 1234.5, None]
+    """
+    words = pc.replace_substring(pc.utf8_trim_whitespace(column), other_sign(decimal), "")
+    return pc.replace_substring(words, decimal, ".").cast(pa.float64())
+
+
+def proven_sign(cells: Iterable[str]) -> str:
+    """The decimal sign that some cells prove; the point where they prove nothing, or both.
+
+    Examples
+    --------
+    >>> proven_sign(["7,5", "12"]), proven_sign(["59,915"]), proven_sign(["7,5", "2.25"])
+    (',', '.', '.')
+    """
+    shapes = set(_shapes(pa.array(cells, pa.string())).to_pylist())
+    comma = any(shape_of(shape, ".").contrary for shape in shapes)
+    point = any(shape_of(shape, ",").contrary for shape in shapes)
+    return "," if comma and not point else "."
