@@ -9,7 +9,7 @@ import typer
 
 from setminus.applications.domain_adaptation.adapter_parameters import Estimate, Method, PredictPrior
 from setminus.cli.errors import check_outputs
-from setminus.cli.options import Encoding, Header, Json, Label, Positive, Quiet, Seed, finite
+from setminus.cli.options import Decimal, Encoding, Header, Json, Label, Positive, Quiet, Seed, finite
 from setminus.cli.usage import typed_command, usage
 
 __all__ = ["adapt"]
@@ -51,6 +51,7 @@ def adapt(
     seed: Seed = 0,
     header: Header = None,
     encoding: Encoding = "utf-8",
+    decimal: Decimal = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -83,6 +84,7 @@ def adapt(
         seed=seed,
         header=header,
         encoding=encoding,
+        decimal=decimal,
     )
     model, record = adapt_tables(config, display.step, typed_command())
     record["usage"], record["usage_command"] = usage(out)

@@ -15,6 +15,7 @@ from setminus.cli.errors import ExitCode, check_outputs
 from setminus.cli.options import (
     Agg,
     Constraint,
+    Decimal,
     Encoding,
     Engine,
     Header,
@@ -93,6 +94,7 @@ def fit(
     seed: Seed = 0,
     header: Header = None,
     encoding: Encoding = "utf-8",
+    decimal: Decimal = None,
     trust: Trusted = None,
     quiet: Quiet = False,
     json: Json = False,
@@ -128,6 +130,7 @@ def fit(
         seed=seed,
         header=header,
         encoding=encoding,
+        decimal=decimal,
         trusted=tuple(trust or ()),
     )
     model, record = fit_table(config, display.step, typed_command())
@@ -166,8 +169,15 @@ def apply(
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse a table with values that training did not have, before scoring it.")
     ] = False,
+    neutralize_formulas: Annotated[
+        bool | None,
+        typer.Option(
+            help="CSV: put ' before text that a spreadsheet would run; by default only before text from the model."
+        ),
+    ] = None,
     header: Header = None,
     encoding: Encoding = "utf-8",
+    decimal: Decimal = None,
     trust: Trusted = None,
     quiet: Quiet = False,
 ) -> None:
@@ -194,6 +204,8 @@ def apply(
             scheduler=scheduler,
             header=header,
             encoding=encoding,
+            decimal=decimal,
+            neutralize=neutralize_formulas,
             trusted=tuple(trust or ()),
             strict=strict,
             progress=progress,
@@ -203,6 +215,7 @@ def apply(
         echo(f"Warning: values that training did not have: {unseen}. --strict refuses such a table.", err=True)
     if unranged := unranged_text(done.drift):
         echo(f"Warning: not compared with training, as the model lacks their range: {unranged}.", err=True)
+    display.say(*(f"Note: {note}" for note in done.notes))
     display.say(f"{done.n_rows:,} rows with {', '.join(done.scores)} in {out}")
 
 
@@ -239,6 +252,7 @@ def audit(
     seed: Seed = 0,
     header: Header = None,
     encoding: Encoding = "utf-8",
+    decimal: Decimal = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -269,6 +283,7 @@ def audit(
         seed=seed,
         header=header,
         encoding=encoding,
+        decimal=decimal,
     )
     result, record = audit_table(config, display.step, typed_command())
     wanted = [path for path in (out, page) if path is not None]
@@ -281,6 +296,7 @@ def audit(
     if json:
         typer.echo(to_json(record))
     display.text(str(result))
+    display.say(*(f"Note: {note}" for note in record["task"]["notes"]))
     limit = record.get("limit")
     if limit is not None and not limit["passed"]:
         if limit["value"] is None:

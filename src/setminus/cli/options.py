@@ -10,6 +10,7 @@ import typer
 __all__ = [
     "Agg",
     "Constraint",
+    "Decimal",
     "Encoding",
     "Engine",
     "Header",
@@ -46,6 +47,9 @@ Header = Annotated[
     bool | None, typer.Option("--header/--no-header", help="CSV: whether the first line has names; else guessed.")
 ]
 Encoding = Annotated[str, typer.Option(help="CSV: the encoding of the text, such as latin-1.")]
+Decimal = Annotated[
+    Literal[".", ","] | None, typer.Option(help="CSV: the decimal sign; by default all rows of the file decide.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of splits, folds, fits and the audit.")]

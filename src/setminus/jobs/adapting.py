@@ -65,7 +65,7 @@ class AdaptConfig:
     method, label_shift, shrinkage, predict_prior, steps
         See `OrthogonalAdapter`.
     seed : int
-    header, encoding
+    header, encoding, decimal
         See `open_table`.
     """
 
@@ -81,6 +81,7 @@ class AdaptConfig:
     seed: int = 0
     header: bool | None = None
     encoding: str = "utf-8"
+    decimal: str | None = None
 
 
 def adapt_tables(config: AdaptConfig, step: Step = nullcontext, command: str = "") -> tuple[Pipeline, Record]:
@@ -126,7 +127,7 @@ def _adapt(config: AdaptConfig, timed: Stopwatch, command: str) -> tuple[Pipelin
     )
     check_parameters(adapter.get_params())
     with timed(f"read {Path(config.source).name} and {Path(config.target).name}"):
-        opened = partial(open_table, header=config.header, encoding=config.encoding)
+        opened = partial(open_table, header=config.header, encoding=config.encoding, decimal=config.decimal)
         domains = read_domains(opened(config.source), opened(config.target), roles)
     with timed("fit without adaptation"):
         plain = clone(adapter).set_params(method="source_only", predict_prior="equal")

@@ -28,6 +28,8 @@ def apply_file(
     scheduler: str | None = None,
     header: bool | None = None,
     encoding: str = "utf-8",
+    decimal: str | None = None,
+    neutralize: bool | None = None,
     trusted: tuple[str, ...] = (),
     strict: bool = False,
     progress: Callable[[int, int], object] | None = None,
@@ -43,7 +45,7 @@ def apply_file(
         Columns of probabilities, separated by commas; one column is that of the second of two classes.
     prior : str, optional
         Class frequencies by commas, or "uniform".
-    strength, engine, scheduler, header, encoding, trusted, strict, progress
+    strength, engine, scheduler, header, encoding, decimal, neutralize, trusted, strict, progress
         See `score_file` and `open_table`.
 
     Returns
@@ -58,7 +60,7 @@ def apply_file(
         )
     if ready and strict:
         raise TableError("--strict came without a model", "Leave it away: columns of probabilities had no training.")
-    table = open_table(files[-1], header=header, encoding=encoding)
+    table = open_table(files[-1], header=header, encoding=encoding, decimal=decimal)
     scorer: Scorer
     if ready:
         if full is None or principal is None or prior is None:
@@ -69,8 +71,18 @@ def apply_file(
         scorer = ProbabilityScorer(_columns(full, names), _columns(principal, names), _prior(prior), strength)
     else:
         scorer = ModelScorer(files[0], trusted)
+        table = table.like(scorer.decimal())
     try:
-        return score_file(table, out, scorer, engine=engine, scheduler=scheduler, strict=strict, progress=progress)
+        return score_file(
+            table,
+            out,
+            scorer,
+            neutralize=neutralize,
+            engine=engine,
+            scheduler=scheduler,
+            strict=strict,
+            progress=progress,
+        )
     except ValueError as error:
         raise TableError.of(error) from error
 

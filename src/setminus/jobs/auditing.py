@@ -51,6 +51,8 @@ class AuditConfig:
     seed : int
     header : bool, optional
     encoding : str
+    decimal : str, optional
+        The decimal sign of the file; all rows decide by default.
     """
 
     table: str
@@ -66,6 +68,7 @@ class AuditConfig:
     seed: int = 0
     header: bool | None = None
     encoding: str = "utf-8"
+    decimal: str | None = None
 
 
 def audit_table(config: AuditConfig, step: Step = nullcontext, command: str = "") -> tuple[Audit, Record]:
@@ -98,7 +101,7 @@ def audit_table(config: AuditConfig, step: Step = nullcontext, command: str = ""
 
 def _audit(config: AuditConfig, timed: Stopwatch, command: str) -> tuple[Audit, Record]:
     with timed(f"read {Path(config.table).name}"):
-        table = open_table(config.table, header=config.header, encoding=config.encoding)
+        table = open_table(config.table, header=config.header, encoding=config.encoding, decimal=config.decimal)
         roles = Roles(config.label, config.ignore, config.positive)
         rows = read_rows(table, roles)
         columns = ScoredColumns.of(table, roles)

@@ -87,7 +87,7 @@ def read_domains(source: Table, target: Table, roles: Roles) -> Domains:
     if not kinds:
         raise TableError("no column is left to learn from", "Every one is constant, or names rows.")
     check_names(kinds, target.names, target.path.name)
-    frame = target.read()
+    target, frame = target.like(rows.decimal).load()
     if len(frame) < LEAST_ROWS:
         raise TableError(f"{target.path.name} has {len(frame)} rows", f"At least {LEAST_ROWS} are needed to adapt to.")
     labelled, truth, notes = _labels(frame, roles, classes, target.path.name)
@@ -109,6 +109,7 @@ def read_domains(source: Table, target: Table, roles: Roles) -> Domains:
             "features": list(kinds),
             "columns": [asdict(column) for column in columns],
             "notes": [*rows.notes, *target.notes, *notes],
+            "decimal": None if rows.decimal is None else rows.decimal._asdict(),
         },
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,6 +26,7 @@ from setminus.jobs.rows import Roles, Rows, group_names, read_rows, split_rows
 from setminus.tables.columns import ColumnSummary
 from setminus.tables.encoding import TableEncoder
 from setminus.tables.errors import TableError, check_names
+from setminus.tables.numerals import DecimalSign
 from setminus.tables.reading import open_table
 
 __all__ = ["FitConfig", "fit_table"]
@@ -58,6 +59,8 @@ class FitConfig:
     header : bool, optional
         Whether the files have a first line of column names; guessed by default.
     encoding : str
+    decimal : str, optional
+        The decimal sign of the files; all rows decide by default.
     trusted : tuple of str
         Types that a saved `full` may hold, see `setminus.load`.
     """
@@ -76,6 +79,7 @@ class FitConfig:
     seed: int = 0
     header: bool | None = None
     encoding: str = "utf-8"
+    decimal: str | None = None
     trusted: tuple[str, ...] = ()
 
     @property
@@ -151,6 +155,8 @@ def _fit(config: FitConfig, timed: Stopwatch, command: str) -> tuple[Any, Record
             "features": features,
             "columns": [asdict(column) for column in columns],
             "notes": [*train.notes, *notes],
+            # a table to predict for may leave the sign open
+            "decimal": None if train.decimal is None else train.decimal._asdict(),
             "groups_needed": model.sensitive_columns is not None,
         },
         "metrics": {
@@ -173,12 +179,15 @@ def _fit(config: FitConfig, timed: Stopwatch, command: str) -> tuple[Any, Record
 
 
 def _train_and_test(config: FitConfig) -> tuple[Rows, Rows]:
-    def rows(path: str) -> Rows:
-        return read_rows(open_table(path, header=config.header, encoding=config.encoding), config.roles)
+    def rows(path: str, decimal: DecimalSign | None = None) -> Rows:
+        table = open_table(path, header=config.header, encoding=config.encoding, decimal=config.decimal)
+        return read_rows(table.like(decimal), config.roles)
 
     if config.test is None:
         return split_rows(rows(config.table), config.test_size, config.seed)
-    train, test = rows(config.table), rows(config.test)
+    train = rows(config.table)
+    test = rows(config.test, train.decimal)
+    train = replace(train, notes=(*train.notes, *(f"{Path(config.test).name}: {note}" for note in test.notes)))
     check_names(train.X.column_names, test.X.column_names, Path(config.test).name)
     new = sorted(set(test.y.tolist()) - set(train.y.tolist()))
     if new:

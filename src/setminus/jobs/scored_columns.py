@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from setminus.jobs.rows import Roles
 from setminus.tables.errors import TableError, check_names
+from setminus.tables.formulas import original_words
 from setminus.tables.reading import Table
 from setminus.tables.values import is_text, to_numbers, to_text
 
@@ -116,7 +117,9 @@ class ScoredColumns:
         missing = sum(word is None for word in words)
         if missing:
             raise TableError(f"{missing:,} rows have no decision in {name}", "Leave those rows out, or decide them.")
-        unknown = sorted({*words} - class_of.keys())
+        # `setminus apply` sets an apostrophe before words that a spreadsheet would run
+        original = original_words(words, class_of.keys())
+        unknown = sorted({*original.values()} - class_of.keys())
         if unknown:
             self._check_scored_for(unknown)
             # nothing is guessed: "yes" taken for a no would pass for fair
@@ -127,7 +130,7 @@ class ScoredColumns:
         notes = []
         if may_be_codes and {*words} & {*CODES}:
             notes.append(f"1 in {name} was read as {self.roles.positive!r}, 0 as {self._other!r}")
-        return np.array(self.classes)[[class_of[word] for word in words]], notes
+        return np.array(self.classes)[[class_of[original[word]] for word in words]], notes
 
     @property
     def _other(self) -> str:

@@ -22,6 +22,7 @@ from setminus.scale.parts import score_column
 from setminus.tables.drift import ColumnDrift, column_drift
 from setminus.tables.encoding import TableEncoder
 from setminus.tables.errors import check_names
+from setminus.tables.numerals import DecimalSign
 from setminus.tables.reading import Table
 
 __all__ = ["ModelScorer"]
@@ -54,6 +55,14 @@ class ModelScorer:
     def __post_init__(self) -> None:
         # a worker may stand in another folder
         object.__setattr__(self, "path", Path(self.path).absolute())
+
+    def decimal(self) -> DecimalSign | None:
+        """The decimal sign of the text table that the model was fitted on, where it says so."""
+        about = getattr(self._model(), "about_", {})
+        match about.get("task") if isinstance(about, dict) else None:
+            case {"decimal": {"sign": "." | "," as sign, "assumed": bool() as assumed}}:
+                return DecimalSign(sign, assumed)
+        return None
 
     def columns(self, table: Table) -> list[str]:
         """The columns that the model was fitted on, which must be there."""

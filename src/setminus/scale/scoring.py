@@ -19,6 +19,7 @@ from setminus.tables.delimited import CsvSource
 from setminus.tables.drift import ColumnDrift, Drift, drift_text, merge_drift, unranged_text
 from setminus.tables.errors import TableError, check_names
 from setminus.tables.formats import named_kind
+from setminus.tables.formulas import neutralized
 from setminus.tables.reading import Table, open_table
 from setminus.tables.writing import writing
 
@@ -40,12 +41,15 @@ class Scored:
         The columns that were added.
     drift : mapping of str to ColumnDrift
         How the rows differ from those of training, by column; empty where the scorer does not know.
+    notes : tuple of str
+        What was guessed of the source, see `Table.notes`.
     """
 
     path: Path
     n_rows: int
     scores: tuple[str, ...]
     drift: Drift = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def unseen(self) -> dict[str, int]:
@@ -59,6 +63,7 @@ def score_file(
     scorer: Scorer,
     *,
     keep: bool | Sequence[str] = True,
+    neutralize: bool | None = None,
     engine: Literal["arrow", "dask"] = "arrow",
     scheduler: str | None = None,
     strict: bool = False,
@@ -79,6 +84,9 @@ def score_file(
         `ProbabilityScorer` or `ModelScorer`.
     keep : bool or sequence of str, default=True
         Which columns of the source to write beside the scores.
+    neutralize : bool, optional
+        CSV: whether an apostrophe goes before text that a spreadsheet would run as a formula. By default before the
+        words of the scorer, and not before those of the source, which stay as they are.
     engine : {"arrow", "dask"}, default="arrow"
         "dask" works in 2 processes of this machine, or on the cluster at `scheduler`; source, output and model must
         then be at the same path for every worker.
@@ -121,7 +129,8 @@ def score_file(
     target = Path(out).absolute()
     if target.exists() and target.samefile(table.path):
         raise TableError(f"{target.name} is both the source and the output", "Write to another file.")
-    with writing(target, **_like(table)) as writer:
+    as_csv = getattr(named_kind(target), "format", "") == "csv"
+    with writing(target, **_like(table), neutralize=bool(neutralize)) as writer:
         table = table.scanned()
         needed = scorer.columns(table)
         kept = list(table.names) if keep is True else list(keep or ())
@@ -129,7 +138,7 @@ def score_file(
         if strict:
             _refuse_drift(_whole_drift(table, scorer, needed), table.path.name)
         # from CSV to CSV a value stays as it stands: 007 would be 7, and NA empty
-        as_text = isinstance(table.source, CsvSource) and getattr(named_kind(target), "format", "") == "csv"
+        as_text = isinstance(table.source, CsvSource) and as_csv
         if engine == "arrow":
             parts = _arrow_parts(table, scorer, kept, needed, as_text)
         else:
@@ -142,7 +151,8 @@ def score_file(
             written: Future[None] | None = None
             for rows, scores, found in parts:
                 names, drift = tuple(scores.column_names), merge_drift(drift, found)
-                whole = _appended(rows, scores)
+                # a model file may come from anybody
+                whole = _appended(rows, neutralized(scores) if as_csv and neutralize is None else scores)
                 if written is not None:
                     written.result()
                 written = pool.submit(writer.write, whole)
@@ -151,7 +161,7 @@ def score_file(
                     progress(done, table.starts[-1])
             if written is not None:
                 written.result()
-    return Scored(target, done, names, drift)
+    return Scored(target, done, names, drift, table.notes)
 
 
 def _arrow_parts(table: Table, scorer: Scorer, kept: list[str], needed: list[str], as_text: bool) -> Parts:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 __all__ = [
+    "NUMBER",
     "DecimalSign",
     "Numerals",
     "Shape",
@@ -77,7 +78,9 @@ def _patterns(decimal: str) -> tuple[str, str]:
 PATTERNS = {
     sign: tuple(re.compile(rf"[ \t]*{pattern}[ \t]*", re.ASCII) for pattern in _patterns(sign)) for sign in ".,"
 }
-EITHER = re.compile(rf"\s*({'|'.join((*_patterns('.'), *_patterns(',')))})\s*", re.ASCII)
+NUMBER = "|".join((*_patterns("."), *_patterns(",")))
+"""A number by whichever decimal sign, to Python and to pyarrow."""
+EITHER = re.compile(rf"\s*({NUMBER})\s*", re.ASCII)
 
 
 def is_number(cell: str) -> bool:
@@ -125,8 +128,12 @@ def _shapes(words: pa.StringArray) -> pa.StringArray:
     text = np.append(text, np.uint8(0))
     shapes = _SHAPE[text]
     begin = ends[:-1] - ends[0]
-    begin = begin + np.isin(text[begin], np.frombuffer(b"+-", dtype=np.uint8))
-    shapes[begin[text[begin] == ord("0")]] = ord("0")
+    head = text[begin]
+    signed = (head == ord("+")) | (head == ord("-"))
+    if signed.any():
+        begin = begin + signed
+        head = text[begin]
+    shapes[begin[head == ord("0")]] = ord("0")
     return pa.StringArray.from_buffers(len(words), pa.py_buffer(ends - ends[0]), pa.py_buffer(shapes))
 
 
@@ -206,8 +213,8 @@ def ungrouped(column: pa.ChunkedArray, decimal: str) -> pa.ChunkedArray:
     >>> ungrouped(pa.chunked_array([["59,915", "1,234.5", None]]), ".").to_pylist()
     [59915.0, 1234.5, None]
     """
-    words = pc.replace_substring(pc.utf8_trim_whitespace(column), other_sign(decimal), "")
-    return pc.replace_substring(words, decimal, ".").cast(pa.float64())
+    words = pc.replace_substring(pc.ascii_trim_whitespace(column), other_sign(decimal), "")
+    return (words if decimal == "." else pc.replace_substring(words, decimal, ".")).cast(pa.float64())
 
 
 def proven_sign(cells: Iterable[str]) -> str:

@@ -15,13 +15,18 @@ import pyarrow.parquet as pq
 from setminus.files import scratch_folder
 from setminus.tables.errors import TableError
 from setminus.tables.formats import ENDINGS, Kind, named_kind
+from setminus.tables.formulas import neutralized
 
 __all__ = ["TableWriter", "writing"]
 
 
 @contextmanager
 def writing(
-    path: str | os.PathLike[str], *, compression: str = "snappy", dictionary: Sequence[str] | bool = True
+    path: str | os.PathLike[str],
+    *,
+    compression: str = "snappy",
+    dictionary: Sequence[str] | bool = True,
+    neutralize: bool = False,
 ) -> Iterator[TableWriter]:
     """Write a table piece by piece: beside its place first, and renamed when it is complete.
 
@@ -36,6 +41,8 @@ def writing(
         Parquet: of its pages.
     dictionary : sequence of str or bool, default=True
         Parquet: the columns whose values repeat.
+    neutralize : bool, default=False
+        CSV: whether an apostrophe goes before names and text that a spreadsheet would run as a formula.
 
     Yields
     ------
@@ -62,7 +69,8 @@ def writing(
                 raise TableError(f"{target} is a folder", "Give the name of a file to write.")
             partial = stack.enter_context(scratch_folder(target.parent)) / target.name
             sink = partial.open("xb")
-        writer = TableWriter(target, sink, kind, {"compression": compression, "use_dictionary": dictionary})
+        parquet = {"compression": compression, "use_dictionary": dictionary}
+        writer = TableWriter(target, sink, kind, parquet, neutralize and kind.format == "csv")
         try:
             yield writer
             writer.close()
@@ -84,19 +92,24 @@ class TableWriter:
     kind : Kind
     parquet : dict
         Options of the Parquet writer.
+    neutralize : bool
+        Whether text that a spreadsheet would run is kept from it.
     """
 
-    def __init__(self, target: Path, sink: Any, kind: Kind, parquet: dict[str, Any]):
+    def __init__(self, target: Path, sink: Any, kind: Kind, parquet: dict[str, Any], neutralize: bool):
         self._target = target
         self._file = sink
         self._sink = pa.CompressedOutputStream(sink, "gzip") if kind.gzip else sink
         self._kind = kind
         self._parquet = parquet
+        self._neutralize = neutralize
         self._writer: Any = None
 
     def write(self, table: pa.Table) -> None:
         """Write a piece; in Parquet it is a row group of its own."""
         with _refusing(self._target):
+            if self._neutralize:
+                table = neutralized(table)
             if self._writer is None:
                 self._writer = self._begun(table.schema)
             if self._kind.format == "parquet":
