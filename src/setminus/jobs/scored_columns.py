@@ -113,8 +113,9 @@ class ScoredColumns:
         may_be_codes = self.roles.positive is not None and not {*CODES} & {*self.values}
         if own and may_be_codes:
             class_of |= {code: int(code) for code in CODES}
-        words = self._words(X, name, class_of)
-        missing = sum(word is None for word in words)
+        read = self._words(X, name, class_of)
+        words = [word for word in read if word is not None]
+        missing = len(read) - len(words)
         if missing:
             raise TableError(f"{missing:,} rows have no decision in {name}", "Leave those rows out, or decide them.")
         # `setminus apply` sets an apostrophe before words that a spreadsheet would run
