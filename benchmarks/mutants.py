@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.mutants [core ...] [--sample 400 --seed 1]``. A forked process runs the tests that touch the
 changed lines, quick ones first, until one fails (`benchmarks.mutant_runs`). Outcomes are kept in ``build/mutants``: a
-run that was stopped goes on where it was. A mutant is run again when its file has changed; one that survived also when
-the tests have.
+run that was stopped goes on where it was. A mutant is run again when the function it is in has changed; one that
+survived also when the tests have.
 
 Which changes are made and which are not: `benchmarks.mutations`. Which mutants are equivalent, so that no test can
 notice: `equivalent_mutants.toml`, each with the reason.
@@ -76,12 +76,12 @@ def _judge(package: str, args: argparse.Namespace) -> int:
     began = time.perf_counter()
     with store.open("a") as file:
         for number, mutant in enumerate(mutants, start=1):
-            of = _digest([root / mutant.path])
+            of = hashlib.sha256(mutant.within.encode()).hexdigest()[:12]
             entry = known.get(mutant.name, {})
-            if entry.get("file") != of or (entry["outcome"] == "survived" and entry["tests"] != tests):
+            if entry.get("function") != of or (entry["outcome"] == "survived" and entry["tests"] != tests):
                 may_notice = covered.tests_for(mutant.path, mutant.lines)
                 found = outcome(mutant.path, mutant.source, may_notice, covered, tree)
-                entry = {"name": mutant.name, "outcome": found, "file": of, "tests": tests}
+                entry = {"name": mutant.name, "outcome": found, "function": of, "tests": tests}
                 file.write(json.dumps(entry) + "\n")
                 file.flush()
                 minutes = (time.perf_counter() - began) / 60

@@ -29,10 +29,15 @@ PROSE = re.compile(r"[A-Za-z}][,.:;]? [A-Za-z{]")
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one file. `lines` are those of the changed expression and of the statement it is in."""
+    """One change of one file.
+
+    `lines` are those of the changed expression and of the statement it is in; `within` is the text of the function, or
+    of the statement of the module, that is changed.
+    """
 
     path: str
     function: str
+    within: str
     lines: tuple[int, ...]
     before: str
     after: str
@@ -58,14 +63,16 @@ def mutants_of(path: str, original: bytes) -> list[Mutant]:
     MetadataWrapper(cst.parse_module(original)).visit(finder)
     seen: Counter[tuple[str, str, str]] = Counter()
     done, mutants = {original}, []
-    for function, lines, (start, stop), text in finder.found:
+    for function, within, lines, (start, stop), text in finder.found:
         source = original[:start] + text.encode() + original[stop:]
         if source in done:
             continue
         done.add(source)
         before, after = _changed_lines(original, source)
         seen[function, before, after] += 1
-        mutants.append(Mutant(path, function, lines, before, after, seen[function, before, after], start, stop, text))
+        mutants.append(
+            Mutant(path, function, within, lines, before, after, seen[function, before, after], start, stop, text)
+        )
     return mutants
 
 
@@ -75,7 +82,7 @@ class _Finder(cst.CSTVisitor):
     def __init__(self, original: bytes) -> None:
         self.original = original
         self.module = cst.parse_module(original)
-        self.found: list[tuple[str, tuple[int, ...], tuple[int, int], str]] = []
+        self.found: list[tuple[str, str, tuple[int, ...], tuple[int, int], str]] = []
         self.above: list[cst.CSTNode] = []
 
     def on_visit(self, node: cst.CSTNode) -> bool:
@@ -120,7 +127,12 @@ class _Finder(cst.CSTVisitor):
             raise RuntimeError(f"{text!r} stands where {before!r} was expected.")
         lead = text[: len(text) - len(text.lstrip())]
         names = [one.name.value for one in self.above if isinstance(one, cst.FunctionDef | cst.ClassDef)]
-        self.found.append((".".join(names), lines, (start, stop), lead + after.strip()))
+        self.found.append((".".join(names), self._within(), lines, (start, stop), lead + after.strip()))
+
+    def _within(self) -> str:
+        functions = [one for one in self.above if isinstance(one, cst.FunctionDef)]
+        whole = self.get_metadata(ByteSpanPositionProvider, functions[0] if functions else self.above[1])
+        return self.original[whole.start : whole.start + whole.length].decode()
 
     def _lines(self, node: cst.CSTNode) -> tuple[int, ...]:
         """Lines that run if the change runs; none at the level of a module or of a signature."""
