@@ -1,6 +1,8 @@
 """The whole audit: its verdict on exact classifiers, its numbers against peers, and its ways out."""
 
+import dataclasses
 import json
+import re
 from html.parser import HTMLParser
 
 import numpy as np
@@ -10,6 +12,11 @@ from scipy.special import expit, logit
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
 from setminus.auditing.audit import audit
+from setminus.auditing.calibration import calibration
+from setminus.auditing.inputs import read_scored
+from setminus.auditing.intervals import rate_interval
+from setminus.auditing.leakage import leakage
+from setminus.auditing.overlap import overlap
 from setminus.core.gaps import demographic_parity_gap, equal_opportunity_gap, equalized_odds_gap
 
 
@@ -141,3 +148,152 @@ def test_refusals(exact, change, message):
     rows = exact(50, 0)
     with pytest.raises(ValueError, match=message):
         audit(rows.y, rows.full, **({"sensitive_features": rows.group} | change))
+
+
+def test_parts_are_those_of_their_own_functions_with_the_same_seed(exact):
+    rows = exact(400, 0)
+    weight = np.random.default_rng(0).uniform(0.5, 2, size=400)
+    result = audit(
+        rows.y,
+        rows.orthogonal,
+        sensitive_features=rows.group,
+        full_proba=rows.full,
+        principal_proba=rows.principal,
+        sample_weight=weight,
+        n_permutations=30,
+        random_state=3,
+    )
+    options = {"n_permutations": 30, "random_state": 3}
+    assert result.leakage == leakage(rows.y, rows.orthogonal, sensitive_features=rows.group, **options)
+    assert result.full_leakage == leakage(rows.y, rows.full, sensitive_features=rows.group, **options)
+    for name, proba in [("", rows.orthogonal), ("full_", rows.full), ("principal_", rows.principal)]:
+        scored = read_scored(rows.y, proba, rows.group, sample_weight=weight)
+        expected = calibration(scored, random_state=3)
+        found = getattr(result, f"{name}calibration")
+        assert found.overall == expected.overall and found.groups == expected.groups
+    both = np.column_stack([1 - rows.principal, rows.principal])
+    assert result.overlap == overlap(rows.y, both)
+    assert len(result.histograms) == 4
+    assert len(result.findings) == 5
+
+
+def test_without_the_classifiers_behind_it_a_score_is_audited_alone(exact):
+    rows = exact(400, 0)
+    alone = audit(rows.y, rows.full, sensitive_features=rows.group, n_permutations=5)
+    assert alone.full_leakage is alone.full_calibration is alone.principal_calibration is alone.overlap is None
+    some = audit(rows.y, rows.full, sensitive_features=rows.group, full_proba=rows.full, n_permutations=5)
+    assert some.principal_calibration is some.overlap is None and some.full_calibration is not None
+    assert (alone.n, alone.confidence, alone.classes, alone.groups) == (400, 0.95, (0, 1), (0, 1))
+    assert audit(rows.y, rows.full, sensitive_features=rows.group).leakage.n_permutations == 200
+
+
+def test_intervals_are_as_wide_as_the_weights_are_worth(exact):
+    rows = exact(500, 0)
+    weight = np.random.default_rng(0).exponential(size=500)
+    options = {"sensitive_features": rows.group, "n_permutations": 5, "confidence": 0.8}
+    weighted = audit(rows.y, rows.full, sample_weight=weight, **options)
+    right = np.average((rows.full >= 0.5) == rows.y, weights=weight)
+    expected = rate_interval(right, weight.sum() ** 2 / (weight**2).sum(), 0.8)
+    assert (weighted.accuracy.low, weighted.accuracy.high) == pytest.approx((expected.low, expected.high))
+    plain = audit(rows.y, rows.full, **options)
+    expected = rate_interval(float(np.mean((rows.full >= 0.5) == rows.y)), 500, 0.8)
+    assert (plain.accuracy.low, plain.accuracy.high) == pytest.approx((expected.low, expected.high))
+    for name in ("demographic_parity", "equalized_odds_max", "equalized_odds_sum", "equal_opportunity"):
+        narrow, wide = getattr(plain, name), getattr(weighted, name)
+        assert narrow.high - narrow.low < wide.high - wide.low
+        sure = getattr(audit(rows.y, rows.full, **(options | {"confidence": 0.99})), name)
+        assert sure.low <= narrow.low < narrow.high <= sure.high and sure != narrow
+    # rows are counted as rows, however little they weigh
+    light = audit(rows.y, rows.full, sample_weight=np.full(500, 1e-3), **options)
+    assert light.findings[-1].status == "ok"
+    assert [row.n for row in light.group_rates] == np.bincount(rows.group).tolist()
+
+
+def test_the_sum_of_the_gaps_may_be_two_and_its_interval_too():
+    y, group = np.repeat([0, 1], 200), np.tile([0, 1], 200)
+    result = audit(y, 0.1 + 0.8 * group, sensitive_features=group, n_permutations=5)
+    assert result.equalized_odds_sum.value == result.equalized_odds_sum.high == 2
+    assert result.equalized_odds_max.value == result.equalized_odds_max.high == 1
+    assert result.equal_opportunity.high == result.demographic_parity.high == 1
+
+
+def test_more_classes_against_the_metrics():
+    rng = np.random.default_rng(0)
+    y, group = rng.integers(3, size=500), rng.integers(2, size=500)
+    proba = rng.dirichlet(np.ones(3), size=500) * 0.5 + 0.5 * np.eye(3)[y]
+    weight = rng.uniform(size=500)
+    result = audit(y, proba, sensitive_features=group, sample_weight=weight, n_permutations=5)
+    expected = roc_auc_score(y, proba, sample_weight=weight, multi_class="ovr")
+    assert result.roc_auc == pytest.approx(expected)
+    assert result.log_loss == pytest.approx(log_loss(y, proba, sample_weight=weight))
+    with pytest.raises(ValueError, match=r"threshold is 0\.5 with 3 classes"):
+        audit(y, proba, sensitive_features=group, threshold=0.5)
+
+
+def test_a_threshold_selects_from_itself_on(exact):
+    rows = exact(300, 0)
+    score = rows.full.round(1)
+    for threshold in (0.0, 0.5, 1.0):
+        result = audit(rows.y, score, sensitive_features=rows.group, threshold=threshold, n_permutations=5)
+        for row in result.group_rates:
+            assert row.selection_rate.value == pytest.approx((score[rows.group == row.group] >= threshold).mean())
+    with pytest.raises(ValueError, match=r"threshold is -0\.1"):
+        audit(rows.y, score, sensitive_features=rows.group, threshold=-0.1)
+    for confidence in (0, 1):
+        with pytest.raises(ValueError, match=f"confidence is {confidence} and"):
+            audit(rows.y, score, sensitive_features=rows.group, confidence=confidence)
+    once = audit(rows.y, score, sensitive_features=rows.group, n_bootstrap=1, n_permutations=1)
+    assert once.leakage.n_permutations == 1
+
+
+def test_the_table_has_a_row_for_each_group_and_its_columns_line_up(exact):
+    rows = exact(300, 0)
+    result = audit(rows.y, rows.full, sensitive_features=np.array(["f", "a longer name"])[rows.group], n_permutations=5)
+    header, *table = result.table()
+    for cells, row in zip(table, result.group_rates, strict=True):
+        rates = [row.selection_rate, row.true_positive_rate, row.false_positive_rate, row.accuracy]
+        assert cells == [row.group, "1", str(row.n), f"{row.base_rate:.3f}", *map(str, rates)]
+    assert len(header) == len(table[0])
+    lines = str(result).splitlines()
+    (at,) = (i for i, line in enumerate(lines) if "selection rate" in line)
+    for cells, line in zip([header, *table], lines[at:], strict=False):
+        place = 0
+        for cell, name in zip(cells, header, strict=True):
+            place = lines[at].index(name, place)
+            assert line[place:].startswith(cell) and line[place - 2 : place] == "  "
+    named = dict(result.headline())
+    assert named["accuracy"] == str(result.accuracy) and named["log loss"] == f"{result.log_loss:.4f}"
+    assert named["ROC AUC"] == f"{result.roc_auc:.4f}" and len(named) == 9
+    assert f"{max(result.leakage.bits, 0):.4f} (p = {result.leakage.p_value:.3f})" in named.values()
+    for finding in result.findings:
+        assert f"[{finding.status:^4}] {finding.name}: {finding.evidence}." in str(result)
+        assert finding.advice in str(result)
+    assert "300 rows, 2 groups, 2 classes (95 % intervals)" in lines[0]
+
+
+def test_a_page_has_a_row_for_each_number_group_and_finding(exact):
+    rows = exact(300, 0)
+    result = audit(rows.y, rows.full, sensitive_features=rows.group, n_permutations=50, confidence=0.9)
+    page = result._repr_html_()
+    assert page.count("<tr>") == 9 + 1 + 2 + 1 + len(result.findings)
+    parser = Tags()
+    parser.feed(page)
+    assert "300 rows, 2 groups, 2 classes, 90 % intervals" in parser.text
+    for row in result.table():
+        assert "".join(row) in parser.text
+    colours = dict(re.findall(r"color:(#\w+)'>(\w+)<", page))
+    assert {finding.status for finding in result.findings} == set(colours.values()) and len(colours) > 1
+    for finding in result.findings:
+        assert finding.status + finding.name + finding.evidence + "." + finding.advice in parser.text
+
+
+def test_labels_of_any_type_are_written_as_json_can_hold_them(exact):
+    rows = exact(300, 0)
+    day = np.array(["2020-01-01", "2021-01-01"], dtype="datetime64[D]")
+    result = audit(rows.y.astype(bool), rows.full, sensitive_features=day[rows.group], n_permutations=5)
+    record = result.to_dict()
+    assert record["groups"] == ["2020-01-01", "2021-01-01"] and record["classes"] == [False, True]
+    assert json.loads(json.dumps(record, allow_nan=False)) == record
+    assert set(record) == {"verdict", *(field.name for field in dataclasses.fields(result))}
+    assert record["histograms"][0]["share"] == result.histograms[0].share.tolist()
+    assert record["leakage"]["bits"] == result.leakage.bits

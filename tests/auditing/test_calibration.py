@@ -72,3 +72,94 @@ def test_weights_are_repetitions():
     assert weighted != pytest.approx(calibration_error(y, proba, n_bins=1).ece)
     left_out = reliability_curve(y == 1, score, np.where(score < 0.5, 0.0, 1.0), n_bins=10)
     assert len(left_out[0]) < 10 and np.isfinite(left_out[1]).all()
+
+
+def test_the_error_by_hand():
+    """One bin: the distance of the means; of more classes the mean of theirs."""
+    proba = np.array([[0.5, 0.3, 0.2], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.6, 0.2, 0.2]])
+    y, weight = np.array([0, 1, 1, 2]), np.array([1.0, 2.0, 3.0, 4.0])
+    for w in (None, weight):
+        shares = np.ones(4) / 4 if w is None else weight / 10
+        expected = np.mean([abs(shares @ ((y == c) - proba[:, c])) for c in range(3)])
+        assert calibration_error(y, proba, weight=w, n_bins=1).ece == pytest.approx(expected)
+        two = np.column_stack([1 - proba[:, 0], proba[:, 0]])
+        expected = abs(shares @ ((y == 0) - proba[:, 0]))
+        assert calibration_error((y == 0).astype(int), two, weight=w, n_bins=1).ece == pytest.approx(expected)
+    # two bins: the distances of both add up
+    score, hit = np.array([0.1, 0.2, 0.8, 0.9]), np.array([1, 0, 1, 0])
+    found = calibration_error(hit, np.column_stack([1 - score, score]), n_bins=2)
+    assert found.ece == pytest.approx(abs(1 - 0.3) / 4 + abs(1 - 1.7) / 4)
+    # no weight anywhere is no reason not to judge
+    assert calibration_error(y, proba, weight=np.zeros(4), n_bins=1).ece == pytest.approx(
+        calibration_error(y, proba, n_bins=1).ece
+    )
+
+
+def test_the_reference_is_the_error_of_labels_drawn_from_the_probabilities():
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.ones(3), size=300)
+    y = (rng.uniform(size=(300, 1)) > proba.cumsum(axis=1)).sum(axis=1)
+    found = calibration_error(y, proba, n_bins=5, n_simulations=400)
+    drawn = []
+    for _ in range(200):
+        other = rng.multinomial(1, proba).argmax(axis=1)
+        drawn.append(calibration_error(other, proba, n_bins=5, n_simulations=1).ece)
+    assert found.expected == pytest.approx(np.mean(drawn), rel=0.05)
+    assert found.p_value == pytest.approx(np.mean(np.array(drawn) >= found.ece), abs=0.12)
+    assert found.n == 300 and found.group is None
+
+
+def test_p_values_reach_from_one_in_the_draws_to_one():
+    proba = np.tile([0.9, 0.1], (200, 1))
+    wrong = calibration_error(np.ones(200, dtype=int), proba, n_bins=1, n_simulations=49)
+    assert wrong.p_value == 1 / 50 and wrong.excess == pytest.approx(wrong.ece - wrong.expected)
+    # certain probabilities that are right: each draw gives the same labels, and ties count
+    certain = np.tile([0.0, 1.0], (50, 1))
+    right = calibration_error(np.ones(50, dtype=int), certain, n_simulations=49)
+    assert (right.ece, right.expected, right.p_value, right.excess) == (0, 0, 1, 0)
+
+
+def test_small_groups_have_fewer_bins():
+    rng = np.random.default_rng(0)
+    sizes = {"a": 15, "b": 39, "c": 40, "d": 199, "e": 1000}
+    group = np.repeat(list(sizes), list(sizes.values()))
+    score = rng.uniform(size=len(group))
+    y = (rng.uniform(size=len(group)) < score).astype(int)
+    found = calibration(read_scored(y, score, group), n_simulations=5)
+    points = {curve.group: len(curve.predicted) for curve in found.curves}
+    assert points == {None: 10, "a": 1, "b": 1, "c": 2, "d": 9, "e": 10}
+    assert {error.group: error.n for error in found.groups} == sizes and found.overall.n == len(group)
+    assert [curve.count.sum() for curve in found.curves] == [len(group), *sizes.values()]
+    few = calibration(read_scored(y, score, group), n_bins=3, n_simulations=5)
+    assert {curve.group: len(curve.predicted) for curve in few.curves}["e"] == 3
+    # each group by itself
+    own = calibration_error(y[group == "d"], np.column_stack([1 - score, score])[group == "d"], n_bins=9)
+    assert {error.group: error.ece for error in found.groups}["d"] == pytest.approx(own.ece)
+    again, other = (calibration(read_scored(y, score, group), n_simulations=50, random_state=s) for s in (0, 1))
+    assert again.overall == calibration(read_scored(y, score, group), n_simulations=50).overall != other.overall
+
+
+def test_weights_are_those_of_the_group():
+    rng = np.random.default_rng(0)
+    score, group, weight = rng.uniform(size=300), rng.integers(2, size=300), rng.uniform(size=300)
+    y = (rng.uniform(size=300) < score).astype(int)
+    found = calibration(read_scored(y, score, group, sample_weight=weight), n_simulations=5)
+    both = np.column_stack([1 - score, score])
+    for g in range(2):
+        held = group == g
+        own = calibration_error(y[held], both[held], weight=weight[held], n_bins=held.sum() // 20)
+        assert found.groups[g].ece == pytest.approx(own.ece)
+        curve = reliability_curve(y[held] == 1, score[held], weight[held], n_bins=held.sum() // 20)
+        np.testing.assert_allclose(found.curves[1 + g].observed, curve[1])
+        np.testing.assert_allclose(found.curves[1 + g].predicted, curve[0])
+
+
+def test_equal_scores_share_a_bin():
+    score = np.repeat([0.2, 0.4, 0.9], [70, 20, 10])
+    predicted, observed, count = reliability_curve(score > 0.3, score)
+    np.testing.assert_allclose(predicted, [0.2, 0.4, 0.9])
+    assert observed.tolist() == [0, 1, 1] and count.tolist() == [70, 20, 10]
+    weight = np.where(score == 0.4, 0.0, 2.0)
+    predicted, _, count = reliability_curve(score > 0.3, score, weight)
+    np.testing.assert_allclose(predicted, [0.2, 0.9])
+    assert count.tolist() == [70, 10]

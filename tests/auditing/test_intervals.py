@@ -5,7 +5,12 @@ import pytest
 from scipy.stats import binomtest
 
 from setminus.auditing.intervals import Interval, bootstrap_tables, gap_interval, rate_interval
-from setminus.core.gap_tables import count_table, equalized_odds_from_rates, equalized_odds_from_table
+from setminus.core.gap_tables import (
+    count_table,
+    demographic_parity_from_rates,
+    equalized_odds_from_rates,
+    equalized_odds_from_table,
+)
 
 
 def draw_rows(shares, n, rng):
@@ -99,3 +104,80 @@ def test_undefined_rates_say_so():
     empty = np.zeros((2, 2, 2))
     assert np.isnan(gap_interval(equalized_odds_from_rates, empty, empty, empty[None]).value)
     assert str(Interval(0.25, 0.2, 0.3)) == "0.250 [0.200, 0.300]"
+
+
+def test_rate_intervals_end_at_zero_and_one_and_need_rows():
+    for n in (0.5, 3, 1000):
+        assert rate_interval(0.0, n).low == 0 and rate_interval(1.0, n).high == 1
+        assert rate_interval(0.0, n).high > 0 and rate_interval(1.0, n).low < 1
+    for rate, n in (float("nan"), 10), (0.5, 0), (0.5, float("nan")):
+        undefined = rate_interval(rate, n)
+        assert np.isnan([undefined.value, undefined.low, undefined.high]).all()
+    assert rate_interval(0.3, 40) == rate_interval(0.3, 40, 0.95)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_draws_are_rows_drawn_again(weighted):
+    """Their mean is what is drawn from; their spread is that of counts."""
+    shares, rng, n = model(2, 0.3), np.random.default_rng(0), 400
+    rows = draw_rows(shares, n, rng)
+    weights = rng.uniform(0.5, 2, size=n) if weighted else None
+    centre, draws = bootstrap_tables(*rows, shares.shape, weights=weights, n_bootstrap=3000)
+    table = count_table(*rows, shares.shape, weights)
+    # half an average row of each prediction
+    np.testing.assert_allclose(centre - table, 0.5 * table.sum() / n)
+    assert draws.shape == (3000, *shares.shape)
+    expected = centre * n / (n + 0.5 * table.size)
+    if weighted:
+        np.testing.assert_allclose(draws.mean(axis=0), expected * (n + 0.5 * table.size) / (n + table.size), rtol=0.12)
+    else:
+        assert (draws.sum(axis=(1, 2, 3)) == n).all()
+        np.testing.assert_allclose(draws.mean(axis=0), expected, rtol=0.05)
+        np.testing.assert_allclose(draws.var(axis=0), expected * (1 - expected / n), rtol=0.2)
+    assert len(bootstrap_tables(*rows, shares.shape)[1]) == 1000
+    again, other = (bootstrap_tables(*rows, shares.shape, weights=weights, random_state=s)[1] for s in (0, 1))
+    assert np.array_equal(again, bootstrap_tables(*rows, shares.shape, weights=weights)[1])
+    assert not np.array_equal(again, other)
+
+
+def test_a_label_that_a_group_never_has_stays_empty():
+    rows = np.array([[0, 0, 1, 1], [0, 0, 0, 1], [0, 1, 0, 1]])
+    for weights in (None, np.array([1.0, 2.0, 3.0, 4.0])):
+        centre, draws = bootstrap_tables(*rows, (2, 2, 2), weights=weights, n_bootstrap=20)
+        assert (centre[0, 1] == 0).all() and (draws[:, 0, 1] == 0).all()
+        assert (centre[[0, 1, 1], [0, 0, 1]] > 0).all()
+
+
+def test_the_reach_is_a_quantile_of_the_gap_of_the_error():
+    table = np.array([[60.0, 40.0], [30.0, 70.0]])
+    draws = np.random.default_rng(0).multinomial(100, table / 100, size=(500, 2)).astype(float)
+    errors = demographic_parity_from_rates((draws - table) / 100)
+    for confidence in (0.5, 0.9):
+        reach = np.quantile(errors, confidence)
+        interval = gap_interval(demographic_parity_from_rates, table, table, draws, confidence=confidence)
+        assert (interval.value, interval.low, interval.high) == pytest.approx((0.3, 0.3 - reach, 0.3 + reach))
+    default = gap_interval(demographic_parity_from_rates, table, table, draws)
+    assert default == gap_interval(demographic_parity_from_rates, table, table, draws, confidence=0.95, limit=1.0)
+
+
+def test_an_interval_stays_within_what_a_gap_can_be():
+    table = np.array([[90.0, 10.0], [5.0, 95.0]])
+    draws = np.random.default_rng(0).multinomial(100, table / 100, size=(500, 2)).astype(float)
+    wide = gap_interval(demographic_parity_from_rates, table, table, draws, confidence=0.99)
+    assert wide.high == pytest.approx(min(wide.value + (wide.value - wide.low), 1.0))
+    assert gap_interval(demographic_parity_from_rates, table, table, draws, limit=0.86).high == 0.86
+    # a limit that the estimate is at does not cut the estimate off
+    assert gap_interval(demographic_parity_from_rates, table, table, draws, limit=0.5).high == wide.value
+    level = np.array([[50.0, 50.0], [50.0, 50.0]])
+    assert gap_interval(demographic_parity_from_rates, level, level, draws).low == 0
+
+
+def test_draws_without_a_group_are_passed_over():
+    table = np.array([[60.0, 40.0], [30.0, 70.0]])
+    draws = np.random.default_rng(0).multinomial(100, table / 100, size=(200, 2)).astype(float)
+    lost = draws.copy()
+    lost[::2, 1] = 0
+    found = gap_interval(demographic_parity_from_rates, table, table, lost)
+    assert found == gap_interval(demographic_parity_from_rates, table, table, draws[1::2])
+    lost[:, 1] = 0
+    assert np.isnan(gap_interval(demographic_parity_from_rates, table, table, lost).low)
