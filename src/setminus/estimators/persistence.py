@@ -3,40 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
+from setminus.estimators.model_archive import LimitError, read_archive
+from setminus.estimators.reviewed_types import refused_name
 from setminus.files import atomic_write
+from setminus.text import printable
 
-__all__ = ["load", "save"]
+__all__ = ["load", "model_errors", "save"]
 
-_OWN = "setminus.estimators"
-TRUSTED = frozenset(
-    {
-        f"{_OWN}.frontier.Frontier",
-        f"{_OWN}.groups.Groups",
-        f"{_OWN}.importance.ImportanceWeightedClassifier",
-        f"{_OWN}.orthogonal.OrthogonalClassifier",
-        f"{_OWN}.principals.GroupPrincipal",
-        f"{_OWN}.principals.ProxyPrincipal",
-        f"{_OWN}.tuned.TunedOrthogonalClassifier",
-        "setminus.applications.domain_adaptation.adapter.OrthogonalAdapter",
-        "setminus.tables.encoding.TableEncoder",
-        "numpy.dtype",
-        # gradient boosting checks categories by a partial call of check_array; a partial of anything else is named
-        # by that other function, and refused
-        "functools.partial",
-        "sklearn.utils.validation.check_array",
-        # parts of scikit-learn's own models that hold numbers only
-        "sklearn.calibration._CalibratedClassifier",
-        "sklearn.calibration._SigmoidCalibration",
-        "sklearn.calibration._TemperatureScaling",
-        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-    }
-)
-"""Types beyond skops' own list that a saved model of this library may hold, each looked at: data, no code."""
+SHOWN, LONGEST = 5, 200
+"""Names in a message, and characters of each."""
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> Path:
@@ -71,37 +51,108 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
 def load(path: str | os.PathLike[str], *, trusted: Iterable[str] = ()) -> Any:
     """Read a model that `save` wrote.
 
-    Only types on a reviewed list are made: this library's, and scikit-learn's with the parts they are made of.
-    Anything else is refused by name, before it exists.
+    Only types on a reviewed list are made: this library's, and scikit-learn's with the parts they are made of. Anything
+    else is refused by name, before it exists. What is made is then checked, so that using it neither reads a file nor
+    leaves its own memory; SECURITY.md says what that covers.
 
     Parameters
     ----------
     path : path
     trusted : iterable of str
-        Names of further types to allow, after looking at where the file comes from.
+        Names of further types, functions or settings to allow, as the error gives them, after looking at where the
+        file comes from.
 
     Returns
     -------
     estimator
-    """
-    import skops.io
-    from skops.io.exceptions import UntrustedTypesFoundException
 
+    Raises
+    ------
+    FileNotFoundError
+    ValueError
+        If the file is damaged, holds what is not trusted, or unpacks to more than ``SETMINUS_MODEL_BYTES`` (by default
+        2 GiB, and 100 times its size).
+    """
     source = Path(path)
     if not source.is_file():
         raise FileNotFoundError(f"there is no file {source}: check the path, or save a model there first.")
     if isinstance(trusted, str):
         raise TypeError(f"trusted is the string {trusted!r}: expected a list of type names, trusted=[{trusted!r}].")
     try:
-        found = skops.io.get_untrusted_types(file=source)
-        strangers = sorted(set(found) - TRUSTED - set(trusted))
-        if strangers:
-            raise ValueError(
-                f"{source.name} holds types that are not trusted: {', '.join(strangers)}. If you know who made the "
-                f"file, allow them: load(path, trusted={strangers})."
-            )
-        return skops.io.load(source, trusted=found)
-    except (BadZipFile, KeyError) as error:
-        raise ValueError(f"{source.name} is no model file of skops ({error}): expected what save() wrote.") from error
-    except UntrustedTypesFoundException as error:
-        raise ValueError(f"{source.name} holds types that are not trusted: {error}") from error
+        return _made(source, frozenset(trusted))
+    except (RefusedError, LimitError):
+        raise
+    # of zip, json, numpy, skops, and of types that are given what they never wrote: they have no common kind
+    except Exception as error:
+        raise ValueError(
+            f"{source.name} is no model file of setminus, or is damaged ({_reason(error)}): copy it again, or save the "
+            "model again."
+        ) from error
+
+
+@contextmanager
+def model_errors(name: str) -> Iterator[None]:
+    """Turn what a loaded model raises into a `ValueError`: parts of a damaged file may not fit together.
+
+    Parameters
+    ----------
+    name : str
+        What to call the file.
+
+    Examples
+    --------
+    >>> with model_errors("m.skops"):
+    ...     [0][1]
+    Traceback (most recent call last):
+    ValueError: the model m.skops fails (IndexError, list index out of range): fit it again, or copy it again.
+    """
+    try:
+        yield
+    except (ValueError, MemoryError, ImportError):
+        raise
+    except Exception as error:
+        raise ValueError(f"the model {name} fails ({_reason(error)}): fit it again, or copy it again.") from error
+
+
+class RefusedError(ValueError):
+    """A file that may be whole, and is not loaded because of what it holds."""
+
+    def __init__(self, name: str, strangers: Iterable[str]):
+        listed = [_short(one) for one in sorted(set(strangers))]
+        more = f" and {len(listed) - SHOWN} more" if len(listed) > SHOWN else ""
+        super().__init__(
+            f"{name} holds what is not trusted, {', '.join(listed[:SHOWN])}{more}: if you know who made the file, "
+            f"allow it by load(path, trusted={listed[:SHOWN]}), or by --trust for each name."
+        )
+
+
+def _made(source: Path, trusted: frozenset[str]) -> Any:
+    import skops.io
+
+    from setminus.estimators.model_contents import check_contents, outside_settings
+
+    archive = read_archive(source)
+    refused = {refused_name(*node) for node in archive.nodes} - {None} - trusted
+    # by skops, too, which names what a node does beyond its type
+    found = skops.io.get_untrusted_types(data=archive.content)
+    known = {f"{node.module}.{node.name}" for node in archive.nodes}
+    strangers = refused | (set(found) - known - trusted)
+    if strangers:
+        raise RefusedError(source.name, strangers)
+    model = skops.io.loads(archive.content, trusted=found)
+    check_contents(model)
+    reaching = set(outside_settings(model)) - trusted
+    if reaching:
+        raise RefusedError(source.name, reaching)
+    return model
+
+
+def _reason(error: Exception) -> str:
+    # a colon would end the first part of a message
+    return _short(f"{type(error).__name__}, {error}".replace(": ", ", "))
+
+
+def _short(text: str) -> str:
+    """A text of the file's, for one line of a message."""
+    line = printable(text)
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}..."

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from setminus.auditing.audit import audit
 from setminus.estimators.frontier import Constraint
 from setminus.estimators.groups import Groups
-from setminus.estimators.persistence import load
+from setminus.estimators.persistence import load, model_errors
 from setminus.estimators.principals import GroupPrincipal, ProxyPrincipal
 from setminus.estimators.tuned import TunedOrthogonalClassifier
 from setminus.experiments.fairness_record import Step, Stopwatch, betrayed, frontier_points
@@ -130,6 +130,10 @@ def _fit(config: FitConfig, timed: Stopwatch, command: str) -> tuple[Any, Record
         test, test_groups, notes = _known_only(test, test_groups, train)
     model = _model(config, columns, train.X.column_names)
     features = list(model.full.feature_names_in_) if isinstance(model.full, FrozenEstimator) else _kept(columns)
+    if isinstance(model.full, FrozenEstimator):
+        # here, where it is clear who fails
+        with model_errors(Path(config.full).name):
+            model.full.predict_proba(train.X.select(features))
     visible = [*dict.fromkeys([*features, *(model.sensitive_columns or ())])]
     X, X_test = train.X.select(visible), test.X.select(visible)
     with timed(f"fit, subtract {', '.join(config.ignore)}, tune on {model.cv} folds"):
@@ -231,9 +235,10 @@ def _model(config: FitConfig, columns: list[ColumnSummary], present: list[str]) 
                 f"the model in {config.full} does not say which columns it takes",
                 "Fit it on a frame, and save it again.",
             )
-        check_names(saved.feature_names_in_, present, Path(config.table).name)
+        with model_errors(Path(config.full).name):
+            check_names(saved.feature_names_in_, present, Path(config.table).name)
+            sees_groups = not {*saved.feature_names_in_}.isdisjoint(config.ignore)
         full = FrozenEstimator(saved)
-        sees_groups = not {*saved.feature_names_in_}.isdisjoint(config.ignore)
         # the proxy learns from what the model sees, less the groups: both are given the same frame
         columns = [column for column in columns if column.name in set(saved.feature_names_in_)]
     pipeline = _pipeline("logistic" if config.full == "logistic" else "hist_gradient_boosting", columns, config.seed)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from setminus.estimators.orthogonal import OrthogonalClassifier
-from setminus.estimators.persistence import load
+from setminus.estimators.persistence import load, model_errors
 from setminus.estimators.search import decide
 from setminus.estimators.tuned import TunedOrthogonalClassifier
 from setminus.scale.parts import score_column
@@ -75,15 +75,18 @@ class ModelScorer:
         model = self._model()
         X = rows.select(self._inputs() or rows.column_names)
         groups = {"sensitive_features": rows.select(list(self.sensitive))} if self.sensitive else {}
-        proba = np.asarray(model.predict_proba(X, **groups), dtype=np.float64)
-        predicted = np.searchsorted(model.classes_, _predicted(model, X, proba, groups))
-        names = _class_names(model)
-        columns = {f"proba_{name}": score_column(proba, k) for k, name in enumerate(names.tolist())}
-        return pa.table({**columns, "prediction": pa.array(names[predicted])})
+        with model_errors(Path(self.path).name):
+            proba = np.asarray(model.predict_proba(X, **groups), dtype=np.float64)
+            predicted = np.searchsorted(model.classes_, _predicted(model, X, proba, groups))
+            names = _class_names(model)
+            columns = {f"proba_{name}": score_column(proba, k) for k, name in enumerate(names.tolist())}
+            return pa.table({**columns, "prediction": pa.array(names[predicted])})
 
     def drift(self, rows: pa.Table) -> dict[str, ColumnDrift]:
         """How the rows differ from those that the encoders of the model were fitted on."""
-        return column_drift(rows, _known_columns(self._model()))
+        model = self._model()
+        with model_errors(Path(self.path).name):
+            return column_drift(rows, _known_columns(model))
 
     def _model(self) -> Any:
         path = Path(self.path)
@@ -91,7 +94,12 @@ class ModelScorer:
         return _loaded(path, changed, tuple(self.trusted))
 
     def _inputs(self) -> list[str]:
-        return list(getattr(self._model(), "feature_names_in_", ()))
+        model = self._model()
+        with model_errors(Path(self.path).name):
+            names = list(getattr(model, "feature_names_in_", ()))
+            if not all(isinstance(name, str) for name in names):
+                raise TypeError("a column whose name is no text")
+            return names
 
 
 @functools.lru_cache(maxsize=2)
