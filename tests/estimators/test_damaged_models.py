@@ -134,7 +134,7 @@ def edited_array(content, dice):
 
 def damage(source, target, seed):
     """Write a damaged copy of a model file."""
-    dice = random.Random(seed)  # noqa: S311
+    dice = random.Random(seed)
     files = members(source)
     match dice.randrange(8):
         case 0:

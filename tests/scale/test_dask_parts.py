@@ -1,5 +1,7 @@
+import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -7,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import cloudpickle
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -14,6 +17,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from setminus import OrthogonalClassifier, save
+from setminus.scale.dask_parts import _check_address
 from setminus.scale.models import ModelScorer
 from setminus.scale.probabilities import ProbabilityScorer
 from setminus.scale.scoring import score_file
@@ -188,12 +192,132 @@ def test_a_scheduler_that_does_not_answer(rows, monkeypatch, tmp_path):
     with pytest.raises(TableError, match=r"no Dask scheduler with a worker answers at tcp://127\.0\.0\.1:9"):
         score_file(table, tmp_path / "out.parquet", SCORER, engine="dask", scheduler="tcp://127.0.0.1:9")
     with pytest.raises(TableError, match="no Dask scheduler with a worker answers at nonsense"):
-        score_file(table, tmp_path / "out.parquet", SCORER, engine="dask", scheduler="nonsense://x")
+        score_file(table, tmp_path / "out.parquet", SCORER, engine="dask", scheduler="nonsense://localhost")
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
 
 
-def test_without_dask_the_error_says_what_to_install(rows, monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "distributed", None)
+def listening():
+    """The ports that this process and those it started listen on."""
+    here = psutil.Process()
+    found = [one for part in [here, *here.children(recursive=True)] for one in part.net_connections("inet")]
+    assert all(one.laddr.ip == "127.0.0.1" for one in found if one.status == psutil.CONN_LISTEN)
+    return {one.laddr.port for one in found if one.status == psutil.CONN_LISTEN}
+
+
+INTRUDER = """
+import asyncio, http.client, json, os, pickle, sys
+from distributed import Security
+from distributed.comm import connect
+
+async def enter(address, security):
+    # what a scheduler gives to one who asks it to call a function; None from whoever does not answer
+    try:
+        comm = await asyncio.wait_for(connect(address, timeout=5, **security.get_connection_args("client")), 10)
+        await comm.write({"op": "run_function", "function": pickle.dumps(os.getpid), "reply": True})
+        answer = await asyncio.wait_for(comm.read(), 5)
+        return answer.get("result") if isinstance(answer, dict) else None
+    except (OSError, TypeError, ValueError, RuntimeError, asyncio.TimeoutError):
+        return None
+
+def page(port):
+    asked = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+    try:
+        asked.request("GET", "/info/main/workers.html")
+        return asked.getresponse().status
+    except (OSError, http.client.HTTPException):
+        return None
+
+async def main(ports):
+    other = Security.temporary()
+    plain = await asyncio.gather(*(enter(f"tcp://127.0.0.1:{port}", Security()) for port in ports))
+    with_another_key = await asyncio.gather(*(enter(f"tls://127.0.0.1:{port}", other) for port in ports))
+    return {"plain": plain, "with another key": with_another_key, "pages": [page(port) for port in ports]}
+
+print(json.dumps(asyncio.run(main(list(map(int, sys.argv[1:]))))), flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("kept_out", [True, False], ids=["as it is", "as it was"])
+def test_nobody_else_can_use_the_local_cluster(kept_out, rows, monkeypatch, tmp_path):
+    if not kept_out:
+        # the control: what an older version started
+        monkeypatch.setattr(distributed.Security, "temporary", lambda: None)
+    before = listening()
+    seen = {}
+
+    def intrude(done, total):
+        if not seen:
+            ports = listening() - before
+            command = [sys.executable, "-c", INTRUDER, *map(str, ports)]
+            told = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
+            seen.update(json.loads(told.stdout))
+
+    table = put(rows, tmp_path / "in.parquet")
+    done = score_file(table, tmp_path / "out.parquet", SCORER, engine="dask", progress=intrude)
+    assert done.n_rows == N
+    assert len(seen["plain"]) >= 3
+    # code of another process, run by the one that scores
+    assert (os.getpid() in seen["plain"]) is not kept_out
+    assert set(seen["with another key"]) == {None}
+    # Dask has a port for pages in any case: there are none on it
+    assert set(seen["pages"]) <= {None, 404}
+    assert listening() <= before
+
+
+@pytest.fixture(scope="module")
+def encrypted(tmp_path_factory):
+    """A scheduler that speaks TLS, and what Dask has to be told of it."""
+    security = distributed.Security.temporary()
+    folder = tmp_path_factory.mktemp("keys")
+    (folder / "ca.pem").write_text(security.tls_ca_file)
+    (folder / "cert.pem").write_text(security.tls_client_cert)
+    (folder / "key.pem").write_text(security.tls_client_key)
+    told = {"ca-file": "ca.pem", "client.cert": "cert.pem", "client.key": "key.pem"}
+    config = {f"distributed.comm.tls.{key}": str(folder / name) for key, name in told.items()}
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50, security=security
+    ) as cluster:
+        yield cluster.scheduler_address, config
+
+
+def test_a_scheduler_with_tls_is_used_with_the_certificates_of_dask(rows, encrypted, tmp_path):
+    address, config = encrypted
+    assert address.startswith("tls://")
+    with dask.config.set(config):
+        arrow, scored = both(put(rows, tmp_path / "in.parquet"), SCORER, tmp_path, scheduler=address)
+    assert arrow == scored
+
+
+def test_a_scheduler_with_tls_needs_certificates(rows, encrypted, monkeypatch, tmp_path):
+    monkeypatch.setattr("setminus.scale.dask_parts.PATIENCE", 2)
+    table = put(rows, tmp_path / "in.parquet")
+    with pytest.raises(TableError, match=r"no Dask scheduler .* for tls://, set distributed\.comm\.tls in Dask's"):
+        score_file(table, tmp_path / "out.parquet", SCORER, engine="dask", scheduler=encrypted[0])
+
+
+@pytest.mark.parametrize(
+    "address", ["tcp://10.255.255.1:8786", "10.255.255.1:8786", "tcp://far.invalid:1", "ws://[2001:db8::1]:1"]
+)
+def test_a_scheduler_elsewhere_without_tls_is_refused(address, rows, tmp_path):
+    table = put(rows, tmp_path / "in.parquet")
+    with pytest.raises(TableError, match=r"is on another machine and without TLS.* Give a tls:// address"):
+        score_file(table, tmp_path / "out.parquet", SCORER, engine="dask", scheduler=address)
+    # whoever says so to Dask may
+    with dask.config.set({"distributed.comm.require-encryption": False}):
+        _check_address(address)
+
+
+@pytest.mark.parametrize(
+    "address", ["tcp://127.0.0.1:8786", "localhost:8786", "tcp://[::1]:8786", "tls://far.invalid:1"]
+)
+def test_a_scheduler_here_or_with_tls_is_asked(address):
+    _check_address(address)
+
+
+@pytest.mark.parametrize("missing", ["distributed", "cryptography"])
+def test_without_dask_the_error_says_what_to_install(missing, rows, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, missing, None)
     table = put(rows, tmp_path / "in.parquet")
     with pytest.raises(ImportError, match=r'pip install "setminus\[scale\]"'):
         score_file(table, tmp_path / "out.parquet", SCORER, engine="dask")

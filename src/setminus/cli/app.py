@@ -165,7 +165,9 @@ def apply(
         float, typer.Option(callback=finite, min=0, help="How much to subtract; 1 is the paper's formula.")
     ] = 1.0,
     engine: Annotated[Engine, typer.Option(help="arrow: here; dask: 2 processes, or a cluster.")] = "arrow",
-    scheduler: Annotated[str | None, typer.Option(help="Address of a running Dask scheduler.")] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Address of a running Dask scheduler; on another machine, tls://.")
+    ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse a table with values that training did not have, before scoring it.")
     ] = False,

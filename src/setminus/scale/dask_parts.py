@@ -1,8 +1,13 @@
-"""Parts scored by Dask: workers leave each part's scores in a folder, the client takes them in order."""
+"""Parts scored by Dask: workers leave each part's scores in a folder, the client takes them in order.
+
+Whoever reaches a scheduler runs code as its user. The one that is started here talks to those only who hold a key that
+is made for the run and kept in memory; one elsewhere has to speak TLS.
+"""
 
 from __future__ import annotations
 
 import functools
+import ipaddress
 import logging
 import shutil
 import tempfile
@@ -13,6 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from threadpoolctl import threadpool_limits
 
@@ -54,13 +60,17 @@ def dask_parts(
     target : Path
         The output; the folder of the parts is made next to it.
     scheduler : str or None
-        Address of a running scheduler; None starts 2 worker processes here.
+        Address of a running scheduler; None starts 2 worker processes here. Certificates for ``tls://`` come from
+        Dask's own configuration, ``distributed.comm.tls``.
     """
     try:
         import cloudpickle  # type: ignore[import-untyped]
+        import cryptography  # noqa: F401
         from distributed import KilledWorker
     except ImportError as error:
-        raise ImportError('engine="dask" needs Dask, which is not installed: pip install "setminus[scale]"') from error
+        raise ImportError(
+            'engine="dask" needs Dask and cryptography, and one is not installed: pip install "setminus[scale]"'
+        ) from error
 
     with _folder(target) as folder, _client(scheduler, folder) as client:
         table = table.seekable(folder)
@@ -125,33 +135,64 @@ def _folder(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def _client(scheduler: str | None, folder: Path) -> Iterator[Any]:
-    from distributed import Client, LocalCluster
+    import dask
+    from distributed import Client, LocalCluster, Security
 
     with ExitStack() as stack:
         if scheduler is None:
-            cluster = LocalCluster(
-                n_workers=WORKERS,
-                threads_per_worker=1,
-                dashboard_address="127.0.0.1:0",
-                local_directory=str(folder),
-                silence_logs=logging.CRITICAL,
-                env={"SETMINUS_THREADS": "1"},
-            )
+            security = Security.temporary()
+            # Dask opens a port for pages in any case: with nothing on it
+            pages = {f"distributed.{part}.http.routes": [] for part in ("scheduler", "worker")}
+            with dask.config.set(pages):
+                cluster = LocalCluster(
+                    n_workers=WORKERS,
+                    threads_per_worker=1,
+                    security=security,
+                    dashboard_address=None,
+                    scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+                    local_directory=str(folder),
+                    silence_logs=logging.CRITICAL,
+                    env={"SETMINUS_THREADS": "1"},
+                )
             address = stack.enter_context(cluster).scheduler_address
         else:
-            address = scheduler
+            _check_address(scheduler)
+            address, security = scheduler, Security()
         try:
-            client = stack.enter_context(Client(address, timeout=PATIENCE, set_as_default=False))
+            client = stack.enter_context(Client(address, timeout=PATIENCE, set_as_default=False, security=security))
             client.wait_for_workers(1, timeout=PATIENCE)
             _check_workers(client)
         except TableError:
             raise
-        except (OSError, ValueError) as error:
+        # a TypeError where TLS is asked for without a certificate, a MemoryError where something else answers
+        except (OSError, ValueError, TypeError, RuntimeError, MemoryError) as error:
             raise TableError(
                 f"no Dask scheduler with a worker answers at {address}",
-                "Start them with `dask scheduler` and `dask worker`, or leave the address away.",
+                "Start them with `dask scheduler` and `dask worker`, or leave the address away; for tls://, set "
+                "distributed.comm.tls in Dask's configuration (see SECURITY.md).",
             ) from error
         yield client
+
+
+def _check_address(scheduler: str) -> None:
+    """Raise where the way to a scheduler is open to others: they could read the rows, and answer with code."""
+    import dask
+
+    where = urlsplit(scheduler if "://" in scheduler else f"tcp://{scheduler}")
+    host = where.hostname or ""
+    try:
+        here = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        here = host == "localhost"
+    # None unless somebody has decided
+    agreed = dask.config.get("distributed.comm.require-encryption", None) is False
+    if not (here or agreed or where.scheme in ("tls", "wss")):
+        raise TableError(
+            f"the scheduler {scheduler} is on another machine and without TLS, where anybody on the way reads the rows "
+            "and runs code here",
+            "Give a tls:// address, or a tunnel's on 127.0.0.1; in a network of your own, set "
+            "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION=False.",
+        )
 
 
 def _check_workers(client: Any) -> None:

@@ -91,7 +91,7 @@ def score_file(
         "dask" works in 2 processes of this machine, or on the cluster at `scheduler`; source, output and model must
         then be at the same path for every worker.
     scheduler : str, optional
-        Address of a running Dask scheduler, such as "tcp://10.0.0.1:8786".
+        Address of a running Dask scheduler, such as "tls://10.0.0.1:8786".
     strict : bool, default=False
         Refuse a file with values that training did not have, instead of counting them in `Scored.drift`. It is read
         once more for that, before it is scored.
