@@ -11,7 +11,7 @@ export SETMINUS_DATA ?= $(abspath ../shared/data)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types bench mutants picture clean
+.PHONY: help demo test lint types fuzz bench mutants picture clean
 
 help: ## list these targets
 	@grep -E '^[a-z]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -31,6 +31,9 @@ lint: $(VENV)/.installed-dev ## style, formatting and who may import whom
 types: $(VENV)/.installed-dev ## static types
 	$(BIN)/mypy
 
+fuzz: $(VENV)/.installed-dev ## attack the commands with damaged files, strange options, kills and full disks: MINUTES=10, SEED=a number
+	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
+
 bench: $(VENV)/.installed-dev ## ratios against other libraries and against the memory limit
 	$(BIN)/python -m benchmarks
 
@@ -41,7 +44,7 @@ picture: $(VENV)/.installed-demo ## the README's picture, drawn from the demo's 
 	@$(BIN)/setminus demo --parts fairness --picture docs/adult.png
 
 clean: ## remove the environment, caches and generated pages
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist report runs
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist report runs fuzz
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from setminus.experiments.records import append_record, read_records, versions
+from setminus.experiments.records import append_record, read_record, read_records, versions, write_json
 
 
 def record(name="toy", **more):
@@ -67,12 +67,44 @@ def test_a_whole_last_line_without_line_break_is_kept(path):
     assert [read["name"] for read in read_records(path)] == ["by hand", "after"]
 
 
-@pytest.mark.parametrize("broken", ['{"name": ', "", "3", '{"name": "table3"}'])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        '{"name": ',
+        "",
+        "3",
+        '{"name": "table3"}',
+        "[" * 100_000,
+        json.dumps(record(metrics={"accuracy": float("nan")})),
+        json.dumps(record(metrics=[0.9])),
+        json.dumps(record(config=None)),
+        f'{{"seed": {"1" * 5000}}}',
+    ],
+    ids=["cut", "empty", "number", "keys", "deep", "nan", "list", "null", "long number"],
+)
 def test_a_corrupt_line_that_is_not_the_last_is_refused(path, broken):
     path.parent.mkdir(parents=True)
     path.write_text(f"{json.dumps(record())}\n{broken}\n{json.dumps(record())}\n")
     with pytest.raises(ValueError, match="line 2 is no record"):
         read_records(path)
+
+
+def test_bytes_that_are_no_text_are_refused(path):
+    path.parent.mkdir(parents=True)
+    path.write_bytes(json.dumps(record()).encode("utf-16"))
+    for read in (read_records, read_record):
+        with pytest.raises(ValueError, match=r"no text in UTF-8: restore"):
+            read(path)
+
+
+def test_one_record_in_a_file_of_its_own(path):
+    path.parent.mkdir(parents=True)
+    write_json(path, record(job="audit"))
+    assert read_record(path) == record(job="audit")
+    for broken in ("", "[]", '{"job": NaN}', json.dumps(record())):
+        path.write_text(broken)
+        with pytest.raises(ValueError, match="is no record: expected what"):
+            read_record(path)
 
 
 def test_a_run_killed_while_it_writes_leaves_whole_lines(path):

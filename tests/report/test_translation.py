@@ -7,53 +7,12 @@ import pytest
 
 from setminus.report import page
 from setminus.report.translation import summary, translation_section
-
-PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC"
+from tests.made_translation import PNG, made_translation
 
 
 @pytest.fixture(params=["change", "keep"])
 def record(request):
-    told = {"accuracy": 0.95, "n": 400, "by_chance": 0.541}
-    changed = {"domain": 0.9, "column": 0.8, "rest": 0.1}
-    return {
-        "name": "transfer",
-        "job": "translation",
-        "config": {
-            "size": 28,
-            "translation": {"steps": 400, "batch_size": 32, "rate": 1e-3, "width": 32, "seed": 0},
-        },
-        "seed": 0,
-        "versions": {"python": "3"},
-        "command": "setminus transfer fit A B --change <i>hair</i>",
-        "task": {
-            "data": "men and <b>women</b>",
-            "folders": ["men", "<b>women</b>"],
-            "column": "<i>hair</i>",
-            "values": ["dark", "<u>fair</u>"],
-            "role": request.param,
-            "network": "digit",
-            "images": {"a": 800, "b": 800, "a_held": 200, "b_held": 200, "elsewhere": 0},
-            "labelled": 2000,
-            "notes": ["<script>careful</script>"],
-        },
-        "metrics": {
-            "accuracy": {
-                **dict.fromkeys(("column", "judge_domain", "judge_column"), told),
-                "rest": {**told, "accuracy": 0.875},
-            },
-            "given": {"a": [0.95, 0.05], "b": [0.05, 0.95]},
-            "changed": {"both": changed, "a_to_b": {**changed, "column": 0.7}, "b_to_a": changed},
-            "curves": {"step": [200, 400], "domain": [0.5, 0.9], "column": [0.4, 0.8], "rest": [0.0, 0.1]},
-            "losses": {
-                "step": [1, 2],
-                **{name: [2.0, 1.0] for name in ("generators", "discriminators", "cycle")},
-            },
-            "samples": dict.fromkeys(("a", "a_to_b", "b", "b_to_a"), PNG),
-            "seconds_per_step": 0.15,
-        },
-        "steps": {"train the generators": 60.0},
-        "seconds": 61.0,
-    }
+    return made_translation(request.param)
 
 
 def test_shares_are_of_what_should_have_happened(record):

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from setminus.files import atomic_write
 from setminus.text import printable_json
 
-__all__ = ["append_record", "read_records", "to_json", "versions", "write_json"]
+__all__ = ["append_record", "read_record", "read_records", "to_json", "versions", "write_json"]
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +26,8 @@ BESIDE = "beside"
 """The key of metrics that are kept in a file of their own beside the records, and its folder: images that may be
 looked at but not passed on, for example. Where that file is missing, the rest of the record is as good as before."""
 REQUIRED = ("name", "config", "seed", "versions", "metrics", "seconds")
+NESTED = ("config", "versions", "metrics")
+"""Of these, the ones with keys of their own."""
 
 
 def append_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> None:
@@ -95,7 +97,7 @@ def read_records(path: str | os.PathLike[str]) -> list[Record]:
         killed run leaves behind, is ignored (and logged).
     """
     # not splitlines(): json leaves unicode line separators inside a string as they are
-    lines = Path(path).read_text(encoding="utf-8").split("\n")
+    lines = _text(path).split("\n")
     records = []
     for number, line in enumerate(lines, start=1):
         record = _parse(line)
@@ -106,6 +108,12 @@ def read_records(path: str | os.PathLike[str]) -> list[Record]:
                     f"{path}, line {number} is no record: it has no {', '.join(missing)}. Remove the line, or restore "
                     "the file."
                 )
+            plain = [key for key in NESTED if not isinstance(record[key], dict)]
+            if plain:
+                raise ValueError(
+                    f"{path}, line {number} is no record: {', '.join(plain)} should be an object. Remove the line, or "
+                    "restore the file."
+                )
             records.append(_whole(record, Path(path)))
         elif number == len(lines):
             if line:
@@ -115,6 +123,14 @@ def read_records(path: str | os.PathLike[str]) -> list[Record]:
                 f"{path}, line {number} is no record: {line[:60]!r}. Remove the line, or restore the file."
             )
     return records
+
+
+def read_record(path: str | os.PathLike[str]) -> Record:
+    """Read a file that holds one record, as `write_json` wrote it."""
+    record = _parse(_text(path))
+    if record is None or "job" not in record:
+        raise ValueError(f"{path} is no record: expected what `setminus fit`, `adapt` or `audit` wrote.")
+    return record
 
 
 def to_json(record: Mapping[str, Any]) -> str:
@@ -177,16 +193,28 @@ def _whole(record: Record, path: Path) -> Record:
     # a record from elsewhere must not lead to another file
     if not re.fullmatch("[0-9a-f]{16}", mark) or not _beside(path, mark).is_file():
         return record
-    apart = _parse(_beside(path, mark).read_text(encoding="utf-8")) or {}
+    apart = _parse(_text(_beside(path, mark))) or {}
     return {**record, "metrics": {**record["metrics"], **apart}}
 
 
-def _parse(line: str) -> Record | None:
+def _text(path: str | os.PathLike[str]) -> str:
     try:
-        record = json.loads(line)
-    except json.JSONDecodeError:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no record, as it is no text in UTF-8: restore the file.") from error
+
+
+def _parse(text: str) -> Record | None:
+    """A record; None for what is no JSON, or holds a NaN, which JSON does not have and no browser reads."""
+    try:
+        record = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON: write null instead.")
 
 
 def _mend_end(file: BinaryIO) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from setminus.experiments.records import read_records
-from setminus.report.page import EXPERIMENTS, write_page
+from setminus.datasets.image_files import show_names
+from setminus.experiments.records import read_record, read_records
+from setminus.report.errors import RecordError
+from setminus.report.page import EXPERIMENTS, build_page, write_page
+from setminus.tables.errors import TableError
 
 __all__ = ["record_files", "write_records_page"]
 
@@ -36,21 +38,34 @@ def write_records_page(files: Sequence[Path], out: Path) -> Path:
     -------
     Path
     """
-    return write_page(out, [record for file in files for record in _shown(file)])
+    records = [record for file in files for record in _shown(file)]
+    try:
+        return write_page(out, records)
+    except (ImportError, MemoryError, OSError, RecordError):
+        raise
+    except Exception as error:
+        # records of another version, or edited ones: whatever the page stumbles over is in the files
+        broken = [str(file) for file in files if not _can_show(file)] or [*map(str, files)]
+        raise TableError(
+            f"the page cannot show {show_names(broken)}, where a value is missing or of another kind",
+            "Restore the file, or make the records again; SETMINUS_TRACEBACK=1 shows which value it is.",
+        ) from error
+
+
+def _can_show(file: Path) -> bool:
+    try:
+        build_page(_shown(file))
+    except Exception:
+        return False
+    return True
 
 
 def _shown(file: Path) -> list[dict[str, Any]]:
     """All records of experiments, which belong together; of other jobs the newest of a file."""
-    if file.suffix == ".jsonl":
-        records = read_records(file)
-        if not records:
-            raise ValueError(f"{file} is empty: expected at least one record.")
-        last = len(records) - 1
-        return [record for i, record in enumerate(records) if record.get("job") in EXPERIMENTS or i == last]
-    try:
-        record = json.loads(file.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{file} is no record ({error}): expected what `setminus fit` or `audit` wrote.") from error
-    if not isinstance(record, dict) or "job" not in record:
-        raise ValueError(f"{file} is no record: expected what `setminus fit` or `audit` wrote.")
-    return [record]
+    if file.suffix != ".jsonl":
+        return [read_record(file)]
+    records = read_records(file)
+    if not records:
+        raise ValueError(f"{file} is empty: expected at least one record.")
+    last = len(records) - 1
+    return [record for i, record in enumerate(records) if str(record.get("job")) in EXPERIMENTS or i == last]

@@ -12,6 +12,7 @@ from setminus.files import atomic_write
 from setminus.report.adapted_table import adapted_table_section
 from setminus.report.audit import audit_section
 from setminus.report.domain_adaptation import domain_adaptation_section
+from setminus.report.errors import RecordError
 from setminus.report.fairness import fairness_section
 from setminus.report.fairness_tables import fairness_tables_section
 from setminus.report.laboratory.section import laboratory_section, made_by, same_experiment
@@ -49,11 +50,11 @@ def build_page(records: Sequence[dict[str, Any]]) -> str:
         Html with style, script and figures inside; every text that comes from a record is escaped.
     """
     if not records:
-        raise ValueError("no records came: a page needs at least one, for example the last of `setminus demo`.")
+        raise RecordError("no records came: a page needs at least one, for example the last of `setminus demo`.")
     unknown = sorted({str(record.get("job")) for record in records} - {*SECTIONS, *EXPERIMENTS})
     if unknown:
         known = ", ".join(sorted([*SECTIONS, *EXPERIMENTS]))
-        raise ValueError(f"no section shows the job {', '.join(unknown)}: the page knows {known}.")
+        raise RecordError(f"no section shows the job {', '.join(unknown)}: the page knows {known}.")
     groups = _together(records)
     sections = [{"id": number, "brief": False, **_section(group)} for number, group in enumerate(groups)]
     figures = {f"{section['id']}-{name}": figure for section in sections for name, figure in section["figures"].items()}
@@ -61,7 +62,7 @@ def build_page(records: Sequence[dict[str, Any]]) -> str:
     page: str = template.render(
         records=[_made_by(group) for group in groups],
         sections=sections,
-        figures_json=_script_safe(json.dumps(figures)),
+        figures_json=_script_safe(json.dumps(figures, allow_nan=False)),
         plotly_js=_plotly_js(),
     )
     return page

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setminus.report.charts.matplotlib_charts import save_figure
+from setminus.report.errors import RecordError
 from setminus.report.style_transfer_rows import by_method
 
 __all__ = ["Grid", "Strip", "draw_grids", "sample_grids"]
@@ -130,9 +131,9 @@ def _checked(png: str) -> str:
     try:
         whole = base64.b64decode(png, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise ValueError(f"a record's samples are no base64 ({error}): measure the row again.") from error
+        raise RecordError(f"a record's samples are no base64 ({error}): measure the row again.") from error
     if not whole.startswith(PNG):
-        raise ValueError("a record's samples are no PNG: measure the row again.")
+        raise RecordError("a record's samples are no PNG: measure the row again.")
     return png
 
 

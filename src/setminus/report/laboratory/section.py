@@ -16,6 +16,7 @@ from setminus.report.charts.matplotlib_charts import draw
 from setminus.report.charts.numbers import chart_in_words, chart_table
 from setminus.report.charts.plotly_charts import plotly_figure
 from setminus.report.charts.signs import places
+from setminus.report.errors import RecordError
 
 __all__ = [
     "charts_of",
@@ -185,7 +186,7 @@ def _module(name: str) -> Any:
     """The module that draws an experiment; the name comes from a record, so that only known ones are loaded."""
     known = {module.name for module in iter_modules(setminus.report.laboratory.__path__)} - {"section", "over_seeds"}
     if name not in known:
-        raise ValueError(f"no charts are known for {name!r}: the page shows {', '.join(sorted(known)) or 'none yet'}.")
+        raise RecordError(f"no charts are known for {name!r}: the page shows {', '.join(sorted(known)) or 'none yet'}.")
     return import_module(f"{setminus.report.laboratory.__name__}.{name}")
 
 
