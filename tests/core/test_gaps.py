@@ -13,6 +13,7 @@ from setminus.core.gaps import (
     count_table,
     demographic_parity_from_table,
     demographic_parity_gap,
+    encode_labels,
     equal_opportunity_from_table,
     equal_opportunity_gap,
     equalized_odds_from_table,
@@ -129,6 +130,36 @@ def test_tables_leave_empty_cells_out():
 
 def test_a_class_that_is_only_predicted_is_no_label():
     assert equalized_odds_gap([0, 1, 0, 1], [0, 1, 2, 1], sensitive_features=list("aabb")) == 1
+
+
+def test_a_class_that_is_only_predicted_has_no_recall():
+    y, prediction = [0, 1, 0, 1, 0, 1], [0, 1, 2, 1, 0, 0]
+    assert equal_opportunity_gap(y, prediction, sensitive_features=list("aaabbb")) == 0.5
+    with pytest.raises(ValueError, match="with label 2"):
+        equal_opportunity_gap(y, prediction, sensitive_features=list("aaabbb"), pos_label=2)
+
+
+def test_only_the_shares_of_the_weights_count():
+    weight = np.array([2, 1, 1, 1, 1, 3, 4, 1]) * 1e-3
+    three, other = [0, 1, 2, 0, 1, 2, 0, 1], [0, 1, 1, 2, 0, 2, 0, 0]
+    for y, prediction, group in (Y, PRED, GROUP), (three, other, list("aaabbbab")):
+        for gap in GAPS:
+            light, heavy = (
+                gap(y, prediction, sensitive_features=group, sample_weight=weight * scale) for scale in (1, 1e6)
+            )
+            assert light == pytest.approx(heavy, abs=1e-12) != 0
+
+
+def test_hidden_values_are_refused_by_name():
+    hidden = np.ma.masked_array(Y, mask=[1, 0, 0, 1, 0, 0, 0, 0])
+    for change, name in ({"y_true": hidden}, "y_true"), ({"y_pred": hidden}, "y_pred"):
+        with pytest.raises(ValueError, match=f"^{name} is a masked array with 2 hidden values"):
+            equalized_odds_gap(**({"y_true": Y, "y_pred": PRED, "sensitive_features": GROUP} | change))
+    weight = np.ma.masked_array(np.ones(8), mask=hidden.mask)
+    with pytest.raises(ValueError, match=r"^sample_weight is a masked array with 2 hidden"):
+        equalized_odds_gap(Y, PRED, sensitive_features=GROUP, sample_weight=weight)
+    with pytest.raises(ValueError, match=r"^y has shape"):
+        encode_labels([[1]])
 
 
 def test_count_table_counts():
