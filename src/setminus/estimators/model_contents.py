@@ -118,7 +118,7 @@ def _check_attributes(part: Any) -> None:
 def _check_random_state(part: np.random.RandomState) -> bool:
     state: Any = part.get_state(legacy=False)
     # numpy takes the next number at this place of a table without looking
-    return state["bit_generator"] == "MT19937" and 0 <= state["state"]["pos"] <= len(state["state"]["key"])
+    return bool(state["bit_generator"] == "MT19937" and 0 <= state["state"]["pos"] <= len(state["state"]["key"]))
 
 
 def _check_generator(part: np.random.Generator) -> bool:
@@ -164,7 +164,7 @@ def _check_boosting(part: Any) -> bool:
 
 
 def _check_predictor(tree: Any, categorical: NDArray[np.uint8]) -> bool:
-    nodes = getattr(tree, "nodes", None)
+    nodes: Any = getattr(tree, "nodes", None)
     if type(tree) is not TreePredictor or not _is_array(nodes, PREDICTOR_RECORD_DTYPE, (None,)) or not len(nodes):
         return False
     bits = tree.raw_left_cat_bitsets, tree.binned_left_cat_bitsets

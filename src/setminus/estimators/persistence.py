@@ -132,7 +132,7 @@ def _made(source: Path, trusted: frozenset[str]) -> Any:
     from setminus.estimators.model_contents import check_contents, outside_settings
 
     archive = read_archive(source)
-    refused = {refused_name(*node) for node in archive.nodes} - {None} - trusted
+    refused = {name for node in archive.nodes if (name := refused_name(*node)) is not None} - trusted
     # by skops, too, which names what a node does beyond its type
     found = skops.io.get_untrusted_types(data=archive.content)
     known = {f"{node.module}.{node.name}" for node in archive.nodes}

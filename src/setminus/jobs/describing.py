@@ -79,7 +79,7 @@ def _about(model: Any) -> dict[str, Any]:
 def _number(value: Any) -> float | None:
     if value is not None and not isinstance(value, Real):
         raise TypeError
-    return value
+    return None if value is None else float(value)
 
 
 def _mixes(model: Any) -> dict[str, Any]:

@@ -142,7 +142,7 @@ def _client(scheduler: str | None, folder: Path) -> Iterator[Any]:
         if scheduler is None:
             security = Security.temporary()
             # Dask opens a port for pages in any case: with nothing on it
-            pages = {f"distributed.{part}.http.routes": [] for part in ("scheduler", "worker")}
+            pages: dict[str, list[str]] = {f"distributed.{part}.http.routes": [] for part in ("scheduler", "worker")}
             with dask.config.set(pages):
                 cluster = LocalCluster(
                     n_workers=WORKERS,

@@ -94,6 +94,12 @@ class CsvSource:
         return pa.schema([(name, pa.string()) for name in self.layout.names]) if self.verbatim else self.found.schema
 
     @property
+    def _findings(self) -> Findings:
+        if self.found is None:
+            raise RuntimeError("a text table that was not scanned has no findings: call scanned() first.")
+        return self.found
+
+    @property
     def starts(self) -> tuple[int, ...] | None:
         """The first row of each block; None before `scanned`."""
         return None if self.found is None else self.found.starts
@@ -128,7 +134,7 @@ class CsvSource:
     def load(self, columns: Names) -> tuple[CsvSource, pa.Table]:
         """The same as `scanned`, and all rows, from one look at the file."""
         source, tables = (self, []) if self.found is not None else self._surveyed(keep=True)
-        kept = [conformed(table, source.found) for table in tables]
+        kept = [conformed(table, source._findings) for table in tables]
         if not kept or any(table is None for table in kept):
             tables.clear()
             kept = list(within_memory(source.stream(columns), self.path.name))
@@ -137,7 +143,7 @@ class CsvSource:
 
     def part(self, index: int, columns: Names) -> pa.Table:
         """One block."""
-        start, stop = self.scanned().found.offsets[index : index + 2]
+        start, stop = self.scanned()._findings.offsets[index : index + 2]
         with self._refusing(), self.path.open("rb") as file:
             file.seek(start)
             return self._parse(file.read(stop - start), index == 0, columns)
