@@ -110,8 +110,8 @@ def _check_attributes(part: Any) -> None:
         # an attribute in place of a method would be called in its stead
         if hasattr(type(part), name) and name not in known:
             raise ValueError(f"a {type(part).__name__} whose attribute {name!r} hides one of its class")
-    jobs = attributes.get("n_jobs")
-    if jobs is not None and not (isinstance(jobs, int | np.integer) and abs(jobs) <= MAX_JOBS):
+    jobs: Any = attributes.get("n_jobs")
+    if jobs is not None and not (isinstance(jobs, int | np.integer) and abs(int(jobs)) <= MAX_JOBS):
         raise ValueError(f"a {type(part).__name__} that would start {jobs!r} processes")
 
 

@@ -203,7 +203,7 @@ def first_is_data(first: Record, below: Sequence[Below]) -> bool:
 
 def _below(records: Sequence[Record]) -> Iterator[Below]:
     columns = zip_longest(*records[1:], fillvalue="")
-    for cell, column in zip_longest(records[0], islice(columns, len(records[0])), fillvalue=()):
+    for cell, column in zip_longest(records[0], islice(columns, len(records[0])), fillvalue=""):
         values = [str(value).strip() for value in column if value not in MISSING]
         yield Below(
             present=bool(values),
