@@ -172,7 +172,13 @@ def test_audit_fails_a_pipeline_above_the_limit(command, tmp_path, people):
     assert failed.code == 1
     assert "equalized_odds_max gap 1.000 is above 0.1" in failed.err
     record = json.loads(command(*common, "--json", "--agg", "sum", "--fail-above", 2).out)
-    assert record["limit"] == {"name": "equalized_odds_sum", "limit": 2.0, "value": 2.0, "passed": True}
+    assert record["limit"] == {
+        "name": "equalized_odds_sum",
+        "limit": 2.0,
+        "value": 2.0,
+        "passed": True,
+        "undefined": False,
+    }
 
 
 def test_audit_judges_the_decisions_that_apply_wrote(command, files, tmp_path, people):
@@ -210,6 +216,12 @@ def test_a_gap_that_is_undefined_is_neither_below_nor_above_the_limit(command, t
     done = command(*common, *more)
     assert done.code == 3
     assert "equal_opportunity gap is undefined: some group has no rows of a label" in done.err
+    # of equalized odds one rate can be compared: it may say that the gap is too large, and never that it is not
+    odds = [*common, "--positive", "high", "--constraint", "equalized_odds", "--fail-above"]
+    assert command(*odds, 0.1).code == 3
+    unfair = some.assign(p=0.5 + 0.4 * (some["sex"] == "f") * (some["income"] == "low"))
+    unfair.assign(p=unfair["p"] - 0.1).to_csv(tmp_path / "scored.csv", index=False)
+    assert command(*odds, 0.1).code == 1
 
 
 def test_apply_leaves_the_values_of_a_csv_as_they_stand(command, files, tmp_path, people):

@@ -247,7 +247,8 @@ def audit(
     ] = "equalized_odds",
     agg: Annotated[Agg, typer.Option(help="Equalized odds: the larger difference, or the sum.")] = "max",
     fail_above: Annotated[
-        float | None, typer.Option(callback=finite, min=0, help="Exit with 1 where the gap is larger.")
+        float | None,
+        typer.Option(callback=finite, min=0, help="Exit with 1 where the gap is larger, with 3 where it is undefined."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the audit as JSON to this file.")] = None,
     page: Annotated[Path | None, typer.Option(help="Write a page about it to this file.")] = None,
@@ -300,10 +301,10 @@ def audit(
     display.text(str(result))
     display.say(*(f"Note: {note}" for note in record["task"]["notes"]))
     limit = record.get("limit")
+    if limit is not None and limit["undefined"]:
+        echo(f"{limit['name']} gap is undefined: some group has no rows of a label", err=True)
+        raise typer.Exit(ExitCode.UNJUDGED)
     if limit is not None and not limit["passed"]:
-        if limit["value"] is None:
-            echo(f"{limit['name']} gap is undefined: some group has no rows of a label", err=True)
-            raise typer.Exit(ExitCode.UNJUDGED)
         echo(f"{limit['name']} gap {limit['value']:.3f} is above {limit['limit']:g}", err=True)
         raise typer.Exit(ExitCode.GAP_TOO_LARGE)
 

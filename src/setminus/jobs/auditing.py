@@ -166,5 +166,14 @@ def _audit(config: AuditConfig, timed: Stopwatch, command: str) -> tuple[Audit, 
 def _limit(config: AuditConfig, audited: dict[str, Any]) -> dict[str, Any]:
     name = config.constraint + (f"_{config.agg}" if config.constraint == "equalized_odds" else "")
     value = audited[name]["value"]
-    passed = value is not None and value <= config.fail_above
-    return {"name": name, "limit": config.fail_above, "value": value, "passed": passed}
+    exceeded = value is not None and value > config.fail_above
+    # equalized odds compares the rates that there are: below the limit, a missing one may still be above it
+    missing = value is None or (config.constraint == "equalized_odds" and _some_rate_is_undefined(audited))
+    undefined = missing and not exceeded
+    passed = not exceeded and not undefined
+    return {"name": name, "limit": config.fail_above, "value": value, "passed": passed, "undefined": undefined}
+
+
+def _some_rate_is_undefined(audited: dict[str, Any]) -> bool:
+    rates = ("true_positive_rate", "false_positive_rate")
+    return any(row[rate]["value"] is None for row in audited["group_rates"] for rate in rates)
