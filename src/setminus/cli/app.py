@@ -42,7 +42,9 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Start with:  setminus demo,  or:  setminus fit people.csv --label income --ignore sex --out model.skops",
+    epilog="Start with:  setminus demo,  or:  setminus fit people.csv --label income --ignore sex --out model.skops\n\n"
+    "Exit codes: 0 done; 1 the gap is above audit --fail-above; 2 the input or the call has to be mended; 3 could not "
+    "judge (the gap is undefined, or setminus failed); 130 interrupted.",
 )
 app.add_typer(data_app, name="data")
 app.add_typer(transfer_app, name="transfer")
