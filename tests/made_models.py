@@ -89,18 +89,19 @@ def predict_by_skops_alone(path, rows, log):
 def outcome(work, *arguments, seconds=60, memory=None):
     """Call a function in a process of its own, perhaps with so many bytes of memory, and give its exit code.
 
-    It is negative where a signal ended the process, and None where the process did not end.
+    It is negative where a signal ended the process: ``-signal.SIGXCPU`` after so many seconds of work, which on a busy
+    machine take longer.
     """
-    process = PROCESSES.Process(target=_call, args=(work, arguments, memory))
+    process = PROCESSES.Process(target=_call, args=(work, arguments, seconds, memory))
     process.start()
-    process.join(seconds)
-    hung = process.is_alive()
+    process.join(30 * seconds)
     process.kill()
     process.join()
-    return None if hung else process.exitcode
+    return process.exitcode
 
 
-def _call(work, arguments, memory):
+def _call(work, arguments, seconds, memory):
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
     if memory is not None:
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     work(*arguments)

@@ -26,7 +26,7 @@ from tests.made_models import SCHEMA, members, outcome, write
 BATCHES = int(os.environ.get("SETMINUS_FUZZ", "4"))
 BATCH = 25
 MEMORY = 3 << 30
-SECONDS = 120
+SECONDS = 60
 ODD = (
     None,
     True,

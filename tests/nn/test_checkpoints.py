@@ -123,6 +123,12 @@ def test_a_kill_in_the_first_checkpoint_leaves_nothing(tmp_path):
             ),
             "is damaged",
         ),
+        (lambda f: told(f, tensors="../other/checkpoint-000000001.safetensors"), "is damaged .*is no name of tensors"),
+        (lambda f: told(f, tensors="/dev/zero"), "is damaged .*is no name of tensors"),
+        (lambda f: told(f, tensors=7), "is damaged"),
+        (lambda f: told(f, state={"module": ["os", "system"]}), "is damaged"),
+        (lambda f: told(f, state={}), "is damaged"),
+        (lambda f: (f / "checkpoint.json").write_text("[" * 100_000), "is damaged"),
         (lambda f: shorten(f / "checkpoint-000000001.safetensors"), "is damaged"),
         (lambda f: (f / "checkpoint-000000001.safetensors").write_bytes(b""), "is damaged"),
         (lambda f: (f / "checkpoint-000000001.safetensors").unlink(), "no whole checkpoint .*000000001.safetensors"),
@@ -135,6 +141,26 @@ def test_damage_is_said(tmp_path, damage, said):
     damage(tmp_path / "run")
     with pytest.raises(ValueError, match=said):
         load_checkpoint(tmp_path / "run")
+
+
+def told(folder, **changes):
+    index = json.loads((folder / "checkpoint.json").read_text())
+    (folder / "checkpoint.json").write_text(json.dumps(index | changes))
+
+
+def test_a_pickle_is_not_read(tmp_path):
+    save_checkpoint(tmp_path, 1, tree())
+    torch.save({"a": torch.zeros(1)}, tmp_path / "checkpoint-000000001.safetensors")
+    with pytest.raises(ValueError, match="is damaged"):
+        load_checkpoint(tmp_path)
+
+
+def test_leftovers_beside_a_damaged_checkpoint_stay(tmp_path):
+    save_checkpoint(tmp_path, 1, tree())
+    (tmp_path / "checkpoint.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"is damaged .*remove it and start anew"):
+        remove_leftovers(tmp_path)
+    assert (tmp_path / "checkpoint-000000001.safetensors").exists()
 
 
 def shorten(path):

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ from setminus.files import atomic_write
 __all__ = ["has_checkpoint", "load_checkpoint", "remove_leftovers", "save_checkpoint"]
 
 INDEX = "checkpoint.json"
+TENSORS = re.compile(r"checkpoint-\d+\.safetensors")
 
 
 def save_checkpoint(folder: Path, step: int, state: Any) -> None:
@@ -50,10 +54,20 @@ def has_checkpoint(folder: Path) -> bool:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what a killed run was writing; only for the one who writes in this folder."""
+    """Remove what a killed run was writing; only for the one who writes in this folder.
+
+    Raises
+    ------
+    ValueError
+        If the checkpoint is damaged.
+    """
     for partial in folder.glob(".checkpoint*"):
         shutil.rmtree(partial, ignore_errors=True)
-    _remove_others(folder, json.loads((folder / INDEX).read_text())["tensors"] if has_checkpoint(folder) else None)
+    if not has_checkpoint(folder):
+        _remove_others(folder, None)
+        return
+    with _damage_told(folder):
+        _remove_others(folder, _read_index(folder)["tensors"])
 
 
 def load_checkpoint(folder: Path) -> tuple[int, Any]:
@@ -74,14 +88,32 @@ def load_checkpoint(folder: Path) -> tuple[int, Any]:
     ValueError
         If the checkpoint is damaged.
     """
-    try:
-        index = json.loads((folder / INDEX).read_text())
+    with _damage_told(folder):
+        index = _read_index(folder)
         tensors = load_file(folder / index["tensors"])
         return int(index["step"]), _unpacked(index["state"], tensors)
+
+
+@contextmanager
+def _damage_told(folder: Path) -> Iterator[None]:
+    try:
+        yield
     except FileNotFoundError as error:
         raise ValueError(f"{folder} holds no whole checkpoint ({error}): remove it and start anew.") from error
+    except MemoryError:
+        raise
     except Exception as error:  # of json and safetensors, which have no common kind
-        raise ValueError(f"the checkpoint in {folder} is damaged ({error}): remove it and start anew.") from error
+        # a colon would end the first part of the message
+        reason = str(error).replace(": ", ", ")
+        raise ValueError(f"the checkpoint in {folder} is damaged ({reason}): remove it and start anew.") from error
+
+
+def _read_index(folder: Path) -> dict[str, Any]:
+    index: dict[str, Any] = json.loads((folder / INDEX).read_text(encoding="utf-8"))
+    # no path: what is read lies in this folder
+    if not TENSORS.fullmatch(index["tensors"]):
+        raise ValueError(f"{index['tensors']!r} is no name of tensors")
+    return index
 
 
 def _remove_others(folder: Path, name: str | None) -> None:
@@ -120,5 +152,4 @@ def _unpacked(value: Any, tensors: dict[str, torch.Tensor]) -> Any:
         return float(content)
     if kind == "dict":
         return {key: _unpacked(item, tensors) for key, item in content}
-    items = [_unpacked(item, tensors) for item in content]
-    return items if kind == "list" else tuple(items)
+    return {"list": list, "tuple": tuple}[kind](_unpacked(item, tensors) for item in content)

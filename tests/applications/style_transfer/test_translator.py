@@ -1,5 +1,6 @@
 """Translators as files: the same pictures before and after, and nothing but whole models is read."""
 
+import hashlib
 import json
 import os
 import pickle
@@ -8,8 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.made_models import outcome
 
 torch = pytest.importorskip("torch")
+
+from safetensors.torch import load, save  # noqa: E402
 
 from setminus.applications.style_transfer.translation_networks import kind_for, networks_for  # noqa: E402
 from setminus.applications.style_transfer.translator import (  # noqa: E402
@@ -93,13 +100,81 @@ def test_what_is_no_whole_model_is_refused(model, damage, words):
 
 
 def test_garbage_with_the_right_checksum_is_still_refused(model):
-    import hashlib
-
     content = b"\x10" + b"\x00" * 40
     (model / "generators.safetensors").write_bytes(content)
     change(model, sha256={"generators.safetensors": hashlib.sha256(content).hexdigest()})
     with pytest.raises(ValueError, match="damaged"):
         load_translator(model)
+
+
+def repacked(model, tensors):
+    """Other weights, with their checksum."""
+    content = save(tensors)
+    (model / "generators.safetensors").write_bytes(content)
+    change(model, sha256={"generators.safetensors": hashlib.sha256(content).hexdigest()})
+
+
+def load_and_tell(model, said):
+    try:
+        load_translator(model)
+    except ValueError as error:
+        said.write_text(str(error))
+
+
+def test_a_small_file_that_asks_for_huge_networks_is_refused_before_they_are_made(model, tmp_path):
+    change(model, size=1024, width=1024)
+    # 160 GB, in a process that may have 6
+    assert outcome(load_and_tell, model, tmp_path / "said", memory=6 << 30) == 0
+    assert "its weights are not those of networks of width 1024" in (tmp_path / "said").read_text()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda tensors: tensors.pop(next(iter(tensors))),
+        lambda tensors: tensors.update(more=torch.zeros(3)),
+        lambda tensors: tensors.update({next(iter(tensors)): torch.zeros(3)}),
+        lambda tensors: tensors.update({key: one.to(torch.int64) for key, one in tensors.items()}),
+        lambda tensors: tensors.clear(),
+    ],
+)
+def test_other_weights_are_refused(model, damage):
+    tensors = load((model / "generators.safetensors").read_bytes())
+    repacked(model, tensors)
+    load_translator(model)
+    damage(tensors)
+    repacked(model, tensors)
+    with pytest.raises(ValueError, match="its weights are not those of networks of width 4"):
+        load_translator(model)
+
+
+@pytest.mark.parametrize("name", ["config.json", "generators.safetensors"])
+def test_what_never_ends_is_no_file(model, name):
+    (model / name).unlink()
+    (model / name).symlink_to("/dev/zero")
+    with pytest.raises(ValueError, match=r"holds no model|it is missing, or no file"):
+        load_translator(model)
+
+
+@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(name=st.sampled_from(["config.json", "generators.safetensors"]), data=st.data())
+def test_damage_is_told_or_does_no_harm(tmp_path, pictures, name, data):
+    model = save_translator(fresh(), tmp_path / "model")
+    content = bytearray((model / name).read_bytes())
+    # most of it at the front, where the header is
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, min(len(content), 3000) - 1))] = data.draw(st.integers(0, 255))
+    content = bytes(content[: data.draw(st.sampled_from([None, 0, 7, len(content) // 2]))])
+    (model / name).write_bytes(content)
+    if name != "config.json":
+        change(model, sha256={name: hashlib.sha256(content).hexdigest()})
+    try:
+        loaded = load_translator(model)
+    except ValueError as error:
+        assert str(error).partition(": ")[2]
+    else:
+        if loaded.size == 16:
+            assert loaded.translate(pictures).shape == pictures.shape
 
 
 def test_a_file_or_nothing_is_no_model(tmp_path):

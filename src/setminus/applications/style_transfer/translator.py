@@ -28,6 +28,7 @@ CONFIG = "config.json"
 """Written last: a folder without it is no model."""
 GENERATORS, CLASSIFIERS = "generators.safetensors", "classifiers.safetensors"
 FORMAT, VERSION = "setminus translation", 1
+MAX_CONFIG = 16 << 20
 
 
 # eq=False: comparing networks has no meaning here
@@ -153,15 +154,24 @@ def load_translator(folder: str | os.PathLike[str]) -> ImageTranslator:
     home = Path(folder)
     config = _read_config(home)
     try:
+        if not (home / GENERATORS).is_file():
+            raise ValueError("it is missing, or no file")
         content = (home / GENERATORS).read_bytes()
         if hashlib.sha256(content).hexdigest() != config["sha256"][GENERATORS]:
             raise ValueError("it is not the file that the model was written with")
-        networks = networks_for(config["size"], config["width"], seed=0)
         tensors = load(content)
+        # first without weights: a small file may ask for networks that no machine has room for
+        with torch.device("meta"):
+            asked = networks_for(config["size"], config["width"], seed=0)
+        if _kinds(tensors) != _kinds(_state({name: getattr(asked, name) for name in get_args(Direction)})):
+            raise ValueError(f"its weights are not those of networks of width {config['width']}")
+        networks = networks_for(config["size"], config["width"], seed=0)
         for name in get_args(Direction):
             own = {key.removeprefix(f"{name}."): one for key, one in tensors.items() if key.startswith(f"{name}.")}
             getattr(networks, name).load_state_dict(own)
         about = dict(config["about"])
+    except MemoryError:
+        raise
     # of the system, of json and of safetensors, which have no common kind
     except Exception as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -172,13 +182,15 @@ def load_translator(folder: str | os.PathLike[str]) -> ImageTranslator:
 
 
 def _read_config(home: Path) -> dict[str, Any]:
-    try:
-        config = json.loads((home / CONFIG).read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
+    if not (home / CONFIG).is_file():
         raise ValueError(
             f"{str(home)!r} holds no model: expected the folder that `setminus transfer fit` wrote, with {CONFIG}."
-        ) from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        )
+    try:
+        if (home / CONFIG).stat().st_size > MAX_CONFIG:
+            raise ValueError(f"more than {MAX_CONFIG:,} bytes")
+        config = json.loads((home / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
         raise ValueError(
             f"the model in {str(home)!r} is damaged ({CONFIG}, {error}): fit it again, or copy it again."
         ) from error
@@ -197,7 +209,14 @@ def _read_config(home: Path) -> dict[str, Any]:
 def _tensors(modules: Mapping[str, nn.Module]) -> dict[str, torch.Tensor]:
     # copies: safetensors takes no memory that two tensors share, nor any other layout than the plain one
     return {
-        f"{name}.{key}": tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
-        for name, module in modules.items()
-        for key, tensor in module.state_dict().items()
+        name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+        for name, tensor in _state(modules).items()
     }
+
+
+def _state(modules: Mapping[str, nn.Module]) -> dict[str, torch.Tensor]:
+    return {f"{name}.{key}": one for name, module in modules.items() for key, one in module.state_dict().items()}
+
+
+def _kinds(tensors: Mapping[str, torch.Tensor]) -> dict[str, tuple[torch.Size, torch.dtype]]:
+    return {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}

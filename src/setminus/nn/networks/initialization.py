@@ -22,6 +22,7 @@ def seeded(seed: int, build: Callable[[], Built]) -> Built:
     seed : int
     build : callable without arguments
         Makes one network, or several. They are made on the CPU, hence the same for every device: move them later.
+        Under ``torch.device("meta")`` they have shapes and no weights.
 
     Returns
     -------
@@ -33,7 +34,8 @@ def seeded(seed: int, build: Callable[[], Built]) -> Built:
     >>> torch.equal(one.weight, same.weight)
     True
     """
+    device = "meta" if torch.get_default_device().type == "meta" else "cpu"
     # `torch.manual_seed` would seed every other device too, which this does not put back
-    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
+    with torch.random.fork_rng(devices=[]), torch.device(device):
         torch.default_generator.manual_seed(seed)
         return build()
