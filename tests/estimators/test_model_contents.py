@@ -12,7 +12,13 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    OneHotEncoder,
+    PolynomialFeatures,
+    StandardScaler,
+)
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -63,6 +69,11 @@ def set_file(name, attribute, value):
 
 def set_plain(name, attribute, value):
     return lambda schema, arrays: set_attribute(schema, name, attribute, plain(value))
+
+
+def set_state(name, key, value):
+    """Change what a compiled object is made from."""
+    return lambda schema, arrays: next(nodes(schema, name))["content"]["content"].update({key: plain(value)})
 
 
 def set_place(schema, arrays):
@@ -181,6 +192,8 @@ def unplaced_word(schema, arrays):
         (tree, set_plain("DecisionTreeClassifier", "n_features_in_", 2)),
         (tree, set_plain("DecisionTreeClassifier", "n_features_in_", "3")),
         (tree, tree_nodes(feature=-1)),
+        (tree, set_state("Tree", "max_depth", 1)),
+        (lambda: PolynomialFeatures().fit(X), set_plain("PolynomialFeatures", "_max_degree", 1 << 40)),
         (one_hot, set_plain("OneHotEncoder", "_n_features_outs", [1])),
         (lambda: OneHotEncoder(drop="first").fit(X[:, 2:]), drop_another),
         (lambda: OneHotEncoder().fit(X[:, 2:]), turn_round),

@@ -1,5 +1,6 @@
 import functools
 import os
+import warnings
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from setminus import (
     load,
     save,
 )
+from tests.made_models import edited, plain, set_attribute
 
 BOOSTING = HistGradientBoostingClassifier(max_iter=5)
 LOGISTIC = LogisticRegression()
@@ -79,6 +81,23 @@ def test_a_partial_of_a_stranger_is_refused_until_it_is_trusted(tmp_path):
     with pytest.raises(ValueError, match=r"not trusted, posix\.system: if you know who made the file"):
         load(path)
     assert load(path, trusted=["posix.system"]).func.args == ("true",)
+
+
+def test_another_version_of_scikit_learn_is_told_once_and_in_our_words(rows, tmp_path):
+    path = save(make_pipeline(StandardScaler(), LOGISTIC).fit(rows.X, rows.y), tmp_path / "m.skops")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load(path)
+
+    def older(schema, arrays):
+        for name in ("StandardScaler", "LogisticRegression", "Pipeline"):
+            set_attribute(schema, name, "_sklearn_version", plain("0.1\x1b[2J"))
+
+    edited(path, older)
+    with pytest.warns(UserWarning, match=r"m\.skops was saved with another version of scikit-learn than") as told:
+        load(path)
+    assert len(told) == 1
+    assert str(told[0].message).isprintable()
 
 
 def test_what_is_no_model(tmp_path):

@@ -21,7 +21,7 @@ from sklearn.ensemble._hist_gradient_boosting.binning import _BinMapper
 from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
 from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, PolynomialFeatures
 from sklearn.svm import SVC, NuSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor
 from sklearn.tree._tree import Tree
@@ -31,7 +31,7 @@ __all__ = ["check_contents", "outside_settings"]
 
 NAMED = type, FunctionType, BuiltinFunctionType, np.ufunc
 """What a file holds by name only; what hangs on it is no part of the model."""
-MAX_JOBS = 1024
+MAX_JOBS, MAX_POWER = 1024, 100
 WORD = r"(?u)\b\w\w+\b"
 SETTINGS: dict[str, tuple[Any, ...]] = {
     # a vectorizer would open the files that a table names
@@ -135,11 +135,22 @@ def _check_vocabulary(part: Any) -> bool:
     )
 
 
+def _check_powers(part: Any) -> bool:
+    # each power is a turn of a loop, whether or not there is anything left to multiply
+    return _count(part, "_max_degree") <= MAX_POWER
+
+
 def _check_tree(part: Tree) -> bool:
     if not (part.node_count == part.capacity >= 1 and part.n_outputs >= 1 and part.max_n_classes >= 1):
         return False
-    inner = part.children_left != -1
-    return _grows(inner, part.children_left, part.children_right) and _within(part.feature[inner], part.n_features)
+    left, right = part.children_left, part.children_right
+    inner = left != -1
+    return (
+        _grows(inner, left, right)
+        and _within(part.feature[inner], part.n_features)
+        # decision_path makes room for paths of this length
+        and part.max_depth >= _depth(inner, left, right)
+    )
 
 
 def _check_tree_owner(part: Any) -> bool:
@@ -259,6 +270,15 @@ def _grows(inner: NDArray[np.bool_], left: NDArray[Any], right: NDArray[Any]) ->
     return bool((below > np.tile(parents, 2)).all() and np.array_equal(np.sort(below), np.arange(1, len(inner))))
 
 
+def _depth(inner: NDArray[np.bool_], left: NDArray[Any], right: NDArray[Any]) -> int:
+    """The number of steps from the first node of a tree to the farthest."""
+    depth, level = 0, np.flatnonzero(inner[:1])
+    while len(level):
+        below = np.concatenate([left[level], right[level]])
+        depth, level = depth + 1, below[inner[below]]
+    return depth
+
+
 def _within(places: Any, size: int) -> bool:
     return bool(((places >= 0) & (places < size)).all())
 
@@ -292,6 +312,7 @@ CHECKS: dict[type, Callable[[Any], bool]] = {
     CountVectorizer: _check_vocabulary,
     TfidfVectorizer: _check_vocabulary,
     OneHotEncoder: _check_one_hot,
+    PolynomialFeatures: _check_powers,
     SVC: _check_vectors,
     NuSVC: _check_vectors,
     Tree: _check_tree,

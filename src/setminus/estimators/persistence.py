@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -127,7 +128,9 @@ class RefusedError(ValueError):
 
 
 def _made(source: Path, trusted: frozenset[str]) -> Any:
+    import sklearn
     import skops.io
+    from sklearn.exceptions import InconsistentVersionWarning
 
     from setminus.estimators.model_contents import check_contents, outside_settings
 
@@ -139,11 +142,21 @@ def _made(source: Path, trusted: frozenset[str]) -> Any:
     strangers = refused | (set(found) - known - trusted)
     if strangers:
         raise RefusedError(source.name, strangers)
-    model = skops.io.loads(archive.content, trusted=found)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        model = skops.io.loads(archive.content, trusted=found)
     check_contents(model)
     reaching = set(outside_settings(model)) - trusted
     if reaching:
         raise RefusedError(source.name, reaching)
+    if any(isinstance(one.message, InconsistentVersionWarning) for one in told):
+        # once, not for each part; and without the version that the file gives, which may be any text
+        warnings.warn(
+            f"{source.name} was saved with another version of scikit-learn than {sklearn.__version__}: it may predict "
+            "otherwise than there. Save it again with this one.",
+            UserWarning,
+            stacklevel=3,
+        )
     return model
 
 

@@ -81,7 +81,6 @@ _NUMPY_ONLY = {
     "sklearn.preprocessing._encoders": "OrdinalEncoder",
     "sklearn.preprocessing._function_transformer": "FunctionTransformer",
     "sklearn.preprocessing._label": "LabelBinarizer LabelEncoder",
-    "sklearn.preprocessing._polynomial": "PolynomialFeatures",
     "sklearn.preprocessing._target_encoder": "TargetEncoder",
     "sklearn.random_projection": "GaussianRandomProjection",
     "sklearn.semi_supervised._self_training": "SelfTrainingClassifier",
@@ -95,6 +94,7 @@ _CONTENT_CHECKED = {
     "sklearn.ensemble._hist_gradient_boosting.predictor": "TreePredictor",
     "sklearn.feature_extraction.text": "CountVectorizer TfidfVectorizer",
     "sklearn.preprocessing._encoders": "OneHotEncoder",
+    "sklearn.preprocessing._polynomial": "PolynomialFeatures",
     "sklearn.svm._classes": "NuSVC SVC",
     "sklearn.tree._classes": "DecisionTreeClassifier DecisionTreeRegressor ExtraTreeClassifier ExtraTreeRegressor",
 }
