@@ -184,10 +184,8 @@ class CsvSource:
         # where commas separate, one inside a number is a decimal sign only if the user says so
         if not survey.refuted or self.layout.separator == ",":
             return None
-        if other not in tried:
-            return other
-        # rows prove both: the point, so that no word is taken for a number
-        return "." if sign == "," else None
+        # where rows prove both it is the point, so that no word is taken for a number
+        return other if sign == "," or other not in tried else None
 
     def _survey(self, sign: str, keep: bool) -> tuple[Survey, list[pa.Table]]:
         layout = replace(self.layout, decimal=sign)

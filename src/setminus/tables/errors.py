@@ -117,7 +117,8 @@ def refusing_damage(where: str, kind: str) -> Iterator[None]:
             f"{where} holds a type that cannot be read: {str(error).splitlines()[0]}",
             "Write that column as numbers of 64 bits or as text, or leave it out.",
         ) from error
-    except (pa.ArrowException, OSError, EOFError) as error:
+    # the last three: a type that pandas registered is made by code of pandas from words in the file
+    except (pa.ArrowException, OSError, EOFError, KeyError, TypeError, ValueError) as error:
         first = str(error).strip().split("\n")[0]
         raise TableError(
             f"{where} cannot be read as {kind}: {first or type(error).__name__}",

@@ -25,7 +25,7 @@ __all__ = [
     "ungrouped",
 ]
 
-TRIED = 256
+TRIED = 64
 """Values of a column, spread over it, that tell whether it is worth a look at all of them."""
 
 # a zero at the beginning is kept apart: 0,915 is no number of thousands
@@ -51,14 +51,17 @@ class Shape(NamedTuple):
         A number, perhaps with groups of thousands.
     grouped : bool
         With groups of thousands.
+    fraction : bool
+        With the decimal sign, or an exponent.
     decisive : bool
-        It has groups of thousands, and would be no number were the other sign the decimal one.
+        It would be no number were the other sign the decimal one.
     contrary : bool
         It would be a number only were the other sign the decimal one.
     """
 
     number: bool
     grouped: bool
+    fraction: bool
     decisive: bool
     contrary: bool
 
@@ -101,19 +104,20 @@ def shape_of(shape: str, decimal: str) -> Shape:
     Examples
     --------
     >>> shape_of("99,999", ".")  # 59,915
-    Shape(number=True, grouped=True, decisive=False, contrary=False)
+    Shape(number=True, grouped=True, fraction=False, decisive=False, contrary=False)
     >>> shape_of("9,999,999", ".").decisive, shape_of("99,99", ".").contrary, shape_of("0,999", ".").contrary
     (True, True, True)
     """
     if "x" in shape:
-        return Shape(number=False, grouped=False, decisive=False, contrary=False)
+        return Shape(number=False, grouped=False, fraction=False, decisive=False, contrary=False)
     plain, grouped = (pattern.fullmatch(shape) is not None for pattern in PATTERNS[decimal])
-    other_plain, other_grouped = (pattern.fullmatch(shape) is not None for pattern in PATTERNS[other_sign(decimal)])
+    number, other = plain or grouped, any(pattern.fullmatch(shape) for pattern in PATTERNS[other_sign(decimal)])
     return Shape(
-        number=plain or grouped,
+        number=number,
         grouped=grouped,
-        decisive=grouped and not other_plain,
-        contrary=not (plain or grouped) and (other_plain or other_grouped),
+        fraction=number and not {*shape}.isdisjoint({decimal, "e", "E"}),
+        decisive=number and not other,
+        contrary=other and not number,
     )
 
 
@@ -145,7 +149,7 @@ def looks_numeric(words: pa.StringArray) -> bool:
     >>> looks_numeric(pa.array(["59,915", "7", "unknown"])), looks_numeric(pa.array(["a", "b", "7"]))
     (True, False)
     """
-    some = words.take(np.unique(np.linspace(0, len(words) - 1, min(len(words), TRIED), dtype=np.int64)))
+    some = words.take(np.arange(0, len(words), -(-len(words) // TRIED)))
     return 2 * sum(map(is_number, some.to_pylist())) > len(some)
 
 
@@ -163,8 +167,8 @@ class Numerals:
         The first value that is no number: its row, from 0, and its text.
     grouped : str or None
         A value with groups of thousands.
-    decisive : bool
-        Whether the groups of some value prove the sign.
+    fractions, decisive : bool
+        Whether some value has the decimal sign, and whether some value proves it.
     """
 
     decimal: str
@@ -173,7 +177,15 @@ class Numerals:
     others: int = 0
     stray: tuple[int, str] | None = None
     grouped: str | None = None
+    fractions: bool = False
     decisive: bool = False
+
+    def add_numbers(self, column: pa.ChunkedArray) -> None:
+        """Take one more block that was read as numbers."""
+        self.numbers += len(column) - column.null_count
+        if pa.types.is_floating(column.type):
+            self.fractions = True
+            self.decisive = self.decisive or _no_thousands(column)
 
     def add(self, column: pa.ChunkedArray, first_row: int) -> None:
         """Look at the text of one more block."""
@@ -194,6 +206,7 @@ class Numerals:
         self.numbers += int(number.sum())
         self.contraries += int(contrary.sum())
         self.others += int(len(present) - number.sum() - contrary.sum())
+        self.fractions |= any(shape.fraction for shape in judged)
         self.decisive |= any(shape.decisive for shape in judged)
         if self.grouped is None and grouped.any():
             self.grouped = present[int(grouped.argmax())].as_py()
@@ -203,6 +216,15 @@ class Numerals:
     def _note_stray(self, words: pa.StringArray, value: str, first_row: int) -> None:
         if self.stray is None:
             self.stray = first_row + pc.index(words, value).as_py(), value
+
+
+def _no_thousands(column: pa.ChunkedArray) -> bool:
+    """Whether some number has more than three places, or none before them: then its sign cannot group thousands."""
+    values = column.drop_null().to_numpy()
+    values = np.abs(values[np.isfinite(values)])
+    thousandths = values[values < 1e6] * 1000
+    more_places = np.abs(thousandths - np.rint(thousandths)) > 1e-6
+    return bool(more_places.any() or ((values > 0) & (values < 1)).any())
 
 
 def ungrouped(column: pa.ChunkedArray, decimal: str) -> pa.ChunkedArray:

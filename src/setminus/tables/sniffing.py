@@ -156,7 +156,7 @@ def sniff(
             )
         elif _counts_up(numbers):
             notes.append(f"the numbers {numbers[0]}, {numbers[1]} ... of the first line were taken for column names")
-    if header and len(records) == 1 and whole:
+    if header and whole and line_end not in text.strip("\r\n"):
         raise TableError(
             f"{where} has one line only, which was taken for column names",
             "Give a file with rows, or say --no-header (header=False in Python) if that line is a row.",

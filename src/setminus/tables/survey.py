@@ -49,6 +49,7 @@ class _Column:
     numerals: Numerals
     # the cell of the first line above it, and what the first rows hold; None where nobody asks what it is
     cell: str | None = None
+    in_rows: bool = False
     recurs: bool = False
     repeats: bool = False
     kinds: set[Any] = field(default_factory=set)
@@ -58,14 +59,17 @@ class _Column:
         if pa.types.is_null(values.type) or not present:
             return
         self.kinds.add(values.type)
+        if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
+            self.numerals.add_numbers(values)
+            return
         if not pa.types.is_string(values.type):
-            numeric = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
-            self.numerals.numbers += present * numeric
-            self.numerals.others += present * (not numeric)
+            self.numerals.others += present
             return
         self.numerals.add(values, first_row)
         if self.cell is not None:
-            self.recurs = self.recurs or bool(pc.any(pc.equal(values, self.cell)).as_py())
+            # not in the first line itself, where that was taken for a row
+            again = values.slice(1) if first_row == 0 and self.in_rows else values
+            self.recurs = self.recurs or bool(pc.any(pc.equal(again, self.cell)).as_py())
             # within a block: to remember all values would take the memory of the table
             self.repeats = self.repeats or pc.count_distinct(values, mode="only_valid").as_py() < present
 
@@ -99,7 +103,8 @@ class Survey:
         self._columns = [_Column(Numerals(layout.decimal)) for _ in layout.names]
         if layout.below is not None:
             for column, cell, below in zip(self._columns, layout.first, layout.below, strict=True):
-                column.cell, column.recurs, column.repeats = cell, below.recurs, below.repeats
+                column.cell, column.in_rows = cell, not layout.header
+                column.recurs, column.repeats = below.recurs, below.repeats
         self._rows: list[int] = []
         self._lengths: list[int] = []
 
@@ -118,18 +123,16 @@ class Survey:
 
     @property
     def refuted(self) -> bool:
-        """Whether some values are numbers by the other decimal sign only, and none by this one only."""
+        """Whether some values are numbers by the other decimal sign only; the point holds where others prove it."""
         found = [column.numerals for column in self._columns]
-        return any(numerals.contraries for numerals in found) and not any(numerals.decisive for numerals in found)
+        proven = self.layout.decimal == "." and any(numerals.decisive for numerals in found)
+        return any(numerals.contraries for numerals in found) and not proven
 
     @property
     def unclear(self) -> bool:
         """Whether there are groups of three digits, such as 59,915, and nothing proves that they are thousands."""
-        return (
-            any(column.numerals.grouped is not None for column in self._columns)
-            and not any(column.numerals.decisive for column in self._columns)
-            and not any(pa.float64() in column.kinds for column in self._columns)
-        )
+        proven = any(column.numerals.decisive or column.numerals.fractions for column in self._columns)
+        return any(column.grouped for column in self._columns) and not proven
 
     def findings(self, assumed: bool, where: str) -> Findings:
         """All that was found.

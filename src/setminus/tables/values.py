@@ -255,6 +255,7 @@ def to_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not pa.types.is_floating(column.type):
         return words
     # value by value: a block of whole numbers must give the words that a block with fractions gives
+    column = column.cast(pa.float64())
     whole = pc.and_(pc.equal(column, pc.trunc(column)), pc.less(pc.abs(column), 2.0**53))
     return pc.if_else(whole, pc.if_else(whole, column, None).cast(pa.int64()).cast(pa.string()), words)
 

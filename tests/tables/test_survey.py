@@ -1,0 +1,94 @@
+"""What the first rows leave open, all rows decide: types, and whether the first line is a row."""
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from setminus.tables.errors import TableError
+from setminus.tables.reading import open_table
+
+MANY = 300
+"""Rows, more than the first look takes in."""
+
+
+@pytest.fixture
+def opened(tmp_path):
+    def put(text, block=None, **options):
+        (tmp_path / "t.csv").write_text(text)
+        table = open_table(tmp_path / "t.csv", **options)
+        return table if block is None else replace(table, source=replace(table.source, block=block))
+
+    return put
+
+
+def test_a_first_line_whose_words_come_again_far_below_is_not_lost(opened):
+    text = "rare,odd\n" + "red,yes\nblue,no\n" * MANY + "rare,odd\n"
+    for load in (lambda table: table.load(), lambda table: table.scanned()):
+        with pytest.raises(
+            TableError, match="looks like column names by the first rows, and like a row by all"
+        ) as caught:
+            load(opened(text))
+        assert "--no-header if it is a row" in caught.value.advice
+    assert opened(text, header=True).load()[0].names == ("rare", "odd")
+    assert opened(text, header=False).read().num_rows == 2 * MANY + 2
+    # and where they do not come again, nothing is asked
+    assert opened(text.removesuffix("rare,odd\n")).read().num_rows == 2 * MANY
+
+
+def test_a_first_line_of_numbers_above_words_far_below(opened):
+    with pytest.raises(TableError, match="looks like a row by the first rows, and like column names by all"):
+        opened("5\n" + "1\n2\n" * MANY + "many\n").read()
+
+
+def test_names_above_numbers_stay_names_whatever_comes(opened):
+    table, rows = opened("age,sex\n" + "39,m\n50,f\n" * MANY + "many,m\n").load()
+    assert table.names == ("age", "sex")
+    assert rows["age"].to_pylist()[-2:] == ["50", "many"]
+
+
+def test_the_names_that_pandas_gives_are_names_above_words_too(opened):
+    assert opened("0,1,2\n5.5,a,7.5\n6.5,b,8.5\n").names == ("0", "1", "2")
+
+
+@pytest.mark.parametrize("block", [None, 64])
+@pytest.mark.parametrize(
+    ("late", "kind"),
+    [
+        ("many", pa.string()),
+        ("2.5", pa.float64()),
+        ("true", pa.string()),
+        ("2020-01-01", pa.string()),
+        ("99999999999999999999", pa.float64()),
+        ("", pa.int64()),
+    ],
+)
+def test_types_are_those_of_all_rows_in_blocks_and_whole(opened, block, late, kind):
+    text = "a,b\n" + "1,x\n0,y\n" * MANY + f"{late},z\n"
+    table, rows = opened(text, block).load()
+    assert rows.schema.field("a").type == kind
+    scanned = opened(text, block).scanned()
+    assert scanned.schema == rows.schema == table.schema
+    assert scanned.notes == table.notes
+    assert pa.concat_tables(scanned.batches()).equals(rows)
+    assert len(scanned.starts) > 2 or block is None
+
+
+def test_true_and_false_are_the_same_in_blocks_and_whole(opened):
+    text = "a,b\n" + "true,x\nFALSE,y\n" * MANY
+    assert opened(text).read()["a"].to_pylist()[:2] == opened(text, 64).read()["a"].to_pylist()[:2] == [True, False]
+    mixed = text + "1,x\n0,y\n" * MANY
+    assert opened(mixed).read()["a"].to_pylist() == opened(mixed, 64).read()["a"].to_pylist()
+
+
+def test_a_table_is_read_once(opened, monkeypatch):
+    table = opened("a;b\n" + "1;59,915\n" * MANY, 64)
+    passes = []
+    blocks = type(table.source)._blocks
+    monkeypatch.setattr(type(table.source), "_blocks", lambda self: passes.append(self) or blocks(self))
+    scanned, rows = table.load()
+    assert len(passes) == 1
+    assert rows["b"].to_pylist() == [59915.0] * MANY
+    # some columns of a table that is known are read alone, by what all columns decided
+    assert scanned.read(["b"]).to_pydict() == {"b": [59915.0] * MANY}
+    assert len(passes) == 2
