@@ -40,6 +40,7 @@ def one(values, kind=None):
         ([None] * N, "constant", 0),
         ([datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)] * 30, "date", 2),
         ([datetime.datetime(2020, 1, 1, 10), None] * 30, "date", 1),
+        ([datetime.timedelta(hours=1), None, datetime.timedelta(hours=3)] * 20, "number", 2),
         ([[1], [2]] * 30, "other", 0),
         ([{"a": 1}] * 30, "other", 0),
         ([b"raw"] * 30, "other", 0),

@@ -100,6 +100,35 @@ def test_encodings(put):
     refused(put(late), f"byte {len(late) - 2} (line 100002)", "latin-1")
 
 
+@pytest.mark.parametrize("name", ["rot13", "base64", "idna", "punycode", "unicode_escape", "charmap", "", "a" * 999])
+def test_encodings_that_are_none(name, put):
+    error = refused(put("a,b\n1,2\n"), "no text encoding", "utf-8", encoding=name)
+    assert len(error.problem) < 150
+
+
+def test_wide_characters_are_named(put):
+    text = "name,age\nx,39\n"
+    refused(put(text.encode("utf-16-le")), "zero bytes", "--encoding utf-16-le")
+    refused(put(text.encode("utf-32")), "not UTF-8", "--encoding utf-32")
+    for encoding in ("utf-16-le", "utf-16-be", "utf-32"):
+        assert open_table(put(text.encode(encoding)), encoding=encoding).read()["age"].to_pylist() == [39]
+    # far behind the first look
+    refused(put(b"a,b\n" + b"1,x\n" * 100_000 + b"2,\x00\n"), "zero bytes", "Parquet")
+
+
+def test_a_line_of_names_longer_than_the_first_look(put):
+    names = [f"{'n' * 60}{k}" for k in range(10_000)]
+    table = open_table(put("\n".join([",".join(names), *[",".join("123456789" * 1000 + "0" * 1000)] * 2])))
+    assert table.names == tuple(names)
+    assert table.read([names[-1]]).to_pydict() == {names[-1]: [0, 0]}
+    names[3] = "x" * 10_000
+    table = open_table(put(f"{','.join(names[:5])}\n1,2,3,4,5\n"))
+    assert table.names[3] == names[3]
+    with pytest.raises(TableError) as caught:
+        table.read(["y" * 10_000])
+    assert len(str(caught.value)) < 600
+
+
 def test_files_that_are_not_there_or_empty(tmp_path, put):
     refused(tmp_path / "no.csv", "there is no file", "Check the path")
     refused(tmp_path, "is a folder", "one file")

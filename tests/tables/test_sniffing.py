@@ -69,3 +69,29 @@ def test_a_line_that_is_cut_off_is_not_looked_at():
 def test_old_line_ends():
     assert layout("a,b\r1,2\r").line_end == b"\r"
     assert layout("a,b\r\n1,2\r\n").line_end == b"\n"
+
+
+def test_numbers_decide_between_separators_that_cut_alike():
+    found = layout("1,5;2,5;abc\n2,5;3,5;abd\n")
+    assert (found.separator, found.decimal, found.header) == (";", ",", False)
+    # and words do not
+    assert layout("red,blue;big\nred,green;small\n").separator == ","
+
+
+def test_a_missing_value_or_a_stray_one_does_not_hide_the_padding():
+    assert layout("a, b, c\n1,, x\n2, ?, y\n").padded
+    assert layout("a, b, c\n" + "1, x, y\n" * 9 + "1,x, y\n").padded
+    assert not layout("a,b,c\n" + "1,x,y\n" * 9 + "1, x, y\n").padded
+
+
+def test_names_of_a_great_many_digits_are_only_names():
+    digits = "9" * 5000
+    assert layout(f"{digits},b\nx,y\nz,y\n").names[0] == digits
+
+
+def test_a_value_too_long_for_the_parser_does_not_hide_the_rows_above_it():
+    long = "m" * 300_000
+    assert layout(f"a,b\n1,x\n{long},y\n").names == ("a", "b")
+    assert layout(f"a,b\n{long},y\n").names == ("a", "b")
+    with pytest.raises(TableError, match=r"the first line of t\.csv has a value of more than 131,072 characters"):
+        layout(f"{long},b\n1,2\n")
