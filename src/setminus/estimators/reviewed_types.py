@@ -69,7 +69,7 @@ _NUMPY_ONLY = {
     "sklearn.linear_model._stochastic_gradient": "SGDClassifier SGDRegressor",
     "sklearn.linear_model._theil_sen": "TheilSenRegressor",
     "sklearn.model_selection._classification_threshold": "FixedThresholdClassifier",
-    "sklearn.multiclass": "OneVsOneClassifier OneVsRestClassifier",
+    "sklearn.multiclass": "OneVsOneClassifier",
     "sklearn.multioutput": "ClassifierChain MultiOutputClassifier MultiOutputRegressor RegressorChain",
     "sklearn.naive_bayes": "BernoulliNB CategoricalNB ComplementNB GaussianNB MultinomialNB",
     "sklearn.pipeline": "FeatureUnion Pipeline",
