@@ -59,11 +59,13 @@ def test_images_channels_and_axes_do_not_mix(monkeypatch):
     images = noise(7, 10, 12, 3)
     whole = resize(images, (14, 9))
     alone = np.stack([resize(images[..., channel], (14, 9)) for channel in range(3)], axis=-1)
-    np.testing.assert_array_equal(whole, alone)
+    # products of other shapes may add up in another order, and a sum of half a level is rounded either way
+    assert levels_apart(whole, alone) <= 1
+    assert levels_apart(whole, alone[..., ::-1]) > 50
     turned = resize(images.transpose(0, 2, 1, 3), (9, 14)).transpose(0, 2, 1, 3)
     assert levels_apart(whole, turned) <= 1
     monkeypatch.setattr(image_arrays, "CHUNK", 2)
-    np.testing.assert_array_equal(resize(images, (14, 9)), whole)
+    assert levels_apart(resize(images, (14, 9)), whole) <= 1
 
 
 def test_grey_gets_three_equal_channels_and_color_stays():

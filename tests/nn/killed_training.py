@@ -83,7 +83,7 @@ def kill_at(folder, step, moment):
 
 def partials(folder):
     """What is being written, or was when its writer was killed."""
-    return set(folder.glob(".checkpoint*"))
+    return set(folder.glob(".setminus-*.part"))
 
 
 def main(folder):
