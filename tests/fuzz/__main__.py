@@ -80,7 +80,6 @@ class Campaign:
                 seed(number)(machine), settings=settings(SETTINGS, max_examples=SEQUENCES, stateful_step_count=12)
             )
         except Exception as error:
-            self.out.mkdir(parents=True, exist_ok=True)
             file = self.out / f"trouble-{number}.txt"
             file.write_text("\n".join([repr(error), *getattr(error, "__notes__", [])]))
             finding = f"trouble: {error!s:.100}"
@@ -121,10 +120,12 @@ def main():
         if asked.replay:
             return int(replay(asked.replay, world, forks))
         print(f"seed {asked.seed}", flush=True)
+        asked.out.mkdir(parents=True, exist_ok=True)
         campaign = Campaign(world, forks, asked.out, time.monotonic() + 60 * asked.minutes)
         number = asked.seed
         while time.monotonic() < campaign.end:
             campaign.round(number, asked.only)
+            (asked.out / "summary.txt").write_text(campaign.summary() + "\n")
             number += 1
             if number % EVERY == 0 and asked.only is None:
                 campaign.trouble(number, small_disk=can_mount() and number % (2 * EVERY) == 0)

@@ -136,20 +136,18 @@ def _command(job, number):
 def _waited(jobs, pids):
     start, codes = time.monotonic(), {}
     while len(codes) < len(jobs):
-        for n in range(len(jobs)):
-            found, status = os.waitpid(pids[n], os.WNOHANG) if n not in codes else (0, 0)
+        for n in set(range(len(jobs))) - codes.keys():
             kill_after = jobs[n].kill_after
-            if found:
-                codes[n] = os.waitstatus_to_exitcode(status)
-            elif n not in codes and time.monotonic() - start > (SECONDS if kill_after is None else kill_after):
+            late = time.monotonic() - start > (SECONDS if kill_after is None else kill_after)
+            # not yet buried: as long as it is not, its number is no other process
+            if late or os.waitid(os.P_PID, pids[n], os.WEXITED | os.WNOHANG | os.WNOWAIT):
                 os.kill(pids[n], signal.SIGKILL)
-                os.waitpid(pids[n], 0)
-                codes[n] = None if kill_after is None else -signal.SIGKILL
+                with contextlib.suppress(ProcessLookupError):
+                    # also what it may have started itself
+                    os.killpg(pids[n], signal.SIGKILL)
+                code = os.waitstatus_to_exitcode(os.waitpid(pids[n], 0)[1])
+                codes[n] = None if late and kill_after is None else code
         time.sleep(0.003)
-    for pid in pids:
-        # also what it may have started itself
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(pid, signal.SIGKILL)
     return codes
 
 

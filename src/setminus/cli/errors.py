@@ -10,6 +10,9 @@ from pathlib import Path
 
 __all__ = ["CommandError", "ExitCode", "check_folder", "check_outputs", "explanation"]
 
+MOST_LETTERS = 800
+"""Of a line of an error: a name or a value in it may be as long as a file."""
+
 
 class ExitCode(IntEnum):
     """What the exit code of a command means."""
@@ -47,10 +50,10 @@ def explanation(error: Exception) -> tuple[ExitCode, str, str]:
 
     problem, advice = getattr(error, "problem", None), getattr(error, "advice", None)
     code = ExitCode.INPUT
-    if problem is not None and advice is not None:
-        # a TableError: asked by its parts, since its module needs pyarrow
-        return code, f"Error: {problem}.", str(advice)
     match error:
+        case _ if problem is not None and advice is not None:
+            # a TableError: asked by its parts, since its module needs pyarrow
+            wrong, remedy = f"{problem}.", str(advice)
         case CommandError(lines=(wrong, remedy)):
             pass
         case DataUnavailableError():
@@ -73,7 +76,12 @@ def explanation(error: Exception) -> tuple[ExitCode, str, str]:
             code = ExitCode.UNJUDGED
             wrong = f"setminus failed with {type(error).__name__}: {error}"
             remedy = "Nothing was judged. Please report this; with SETMINUS_TRACEBACK=1 it shows where it happened."
-    return code, f"Error: {wrong}", remedy
+    return code, _short(f"Error: {wrong}"), _short(remedy)
+
+
+def _short(line: str) -> str:
+    """A line without its middle where a value in it fills the screen."""
+    return line if len(line) <= MOST_LETTERS else f"{line[: MOST_LETTERS // 2]} ... {line[-MOST_LETTERS // 2 :]}"
 
 
 def check_outputs(outputs: Mapping[str, Path], inputs: Iterable[Path] = (), *, option: str = "--out") -> None:
