@@ -9,7 +9,8 @@ What is not mutated, by rule:
 - text for people: string literals in a `raise` statement, and any with a space between two words;
 - what serves types and names alone: annotations, a module's type aliases, the type in `typing.cast`, `__all__`;
 - decorators, and calls of `len` and `isinstance`, as in mutmut; `strict` of `zip`, `stacklevel` of a warning;
-- the case of a string: one mutant of a string is enough.
+- the case of a string: one mutant of a string is enough;
+- an argument in two ways: one by keyword is left out, another becomes None.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ class _Finder(cst.CSTVisitor):
                 if isinstance(node, cst.SimpleString):
                     changed = [] if self._is_text(node) else changed[:1]
                 for other in changed:
-                    if not isinstance(node, cst.Call) or _guards(other) == _guards(node):
+                    if not isinstance(node, cst.Call) or _counts(node, other):
                         self._add(node, other)
         return True
 
@@ -155,8 +156,17 @@ def _is_left_out(node: cst.CSTNode) -> bool:
     )
 
 
-def _guards(call: cst.CSTNode) -> list[cst.Arg]:
-    return [one.value for one in call.args if _is_a_guard(one)] if isinstance(call, cst.Call) else []
+def _counts(call: cst.Call, changed: cst.CSTNode) -> bool:
+    """Whether a changed call is one of the mutants: of an argument, one that guards nothing, and one way of two."""
+    if not isinstance(changed, cst.Call):
+        return True
+    differing = [i for i, (one, other) in enumerate(zip(call.args, changed.args, strict=False)) if one is not other]
+    at = differing[0] if differing else len(changed.args)
+    if at == len(call.args):
+        return True
+    dropped = len(changed.args) < len(call.args)
+    by_keyword = call.args[at].keyword is not None and len(call.args) > 1
+    return dropped == by_keyword and not _is_a_guard(call.args[at])
 
 
 def _is_a_guard(argument: cst.Arg) -> bool:

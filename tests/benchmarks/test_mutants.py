@@ -58,6 +58,13 @@ def test_text_types_and_names_are_left_alone(mutants):
         assert kept not in changed
 
 
+def test_an_argument_is_changed_in_one_way(mutants):
+    from benchmarks.mutations import mutants_of
+
+    found = {mutant.after for mutant in mutants_of("a.py", b"f(x, y, key=z)\ng(key=z)\nh(x)\n")}
+    assert found == {"f(None, y, key=z)", "f(x, None, key=z)", "f(x, y, )", "g(key=None)", "h(None)"}
+
+
 def test_lines_are_those_that_run_with_the_change(mutants):
     by_change = {mutant.after: mutant.lines for mutant in mutants}
     assert set(by_change[f"return cast(float, (x / 3)){REST}"]) == {14}
