@@ -5,8 +5,8 @@ changed lines, quick ones first, until one fails (`benchmarks.mutant_runs`). Out
 run that was stopped goes on where it was. A mutant is run again when the function it is in has changed; one that
 survived also when the tests have.
 
-Which changes are made and which are not: `benchmarks.mutations`. Which mutants are equivalent, so that no test can
-notice: `equivalent_mutants.toml`, each with the reason.
+Which changes are made and which are not: `benchmarks.mutations`. What is known of survivors: `surviving_mutants.toml`.
+Those that are equivalent, so that no test can notice them, are not counted; those that are accepted are.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from benchmarks.mutations import Mutant
 
 PACKAGES = ("core", "auditing", "estimators", "tables", "scale")
-EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
+KNOWN = Path(__file__).with_name("surviving_mutants.toml")
 BUILD = Path("build/mutants")
 
 
@@ -64,7 +64,7 @@ def _judge(package: str, args: argparse.Namespace) -> int:
         for path in sorted(Path("src/setminus", package).glob("*.py"))
         for mutant in mutants_of(str(path), path.read_bytes())
     ]
-    equivalent = reasons(tomllib.loads(EQUIVALENT.read_text()))
+    equivalent, accepted = (reasons(tomllib.loads(KNOWN.read_text()), kind) for kind in ("equivalent", "accepted"))
     mutants = [mutant for mutant in everything if mutant.name not in equivalent and args.only in mutant.name]
     if args.sample:
         mutants = drawn(mutants, args.sample, args.seed)
@@ -90,12 +90,12 @@ def _judge(package: str, args: argparse.Namespace) -> int:
 
     record = summary(package, outcomes, len(everything), args.sample, args.seed)
     print(record)
-    lines = {mutant.name: _line(mutant, root) for mutant in everything}
-    record["survivors"] = [f"{lines[name]} {name}" for name in outcomes if outcomes[name] == "survived"]
-    record["equivalent"] = {f"{lines[name]} {name}": reason for name, reason in equivalent.items() if name in lines}
-    for name in equivalent:
-        if name.startswith(f"src/setminus/{package}/") and name not in lines:
-            print(f"{EQUIVALENT.name} has a mutant that is none any more: {name}")
+    at = {mutant.name: f"line {_line(mutant, root)}, {mutant.name}" for mutant in everything}
+    record["survivors"] = {at[name]: accepted.get(name, "") for name in outcomes if outcomes[name] == "survived"}
+    record["equivalent"] = {at[name]: reason for name, reason in equivalent.items() if name in at}
+    for name in [*equivalent, *accepted]:
+        if name.startswith(f"src/setminus/{package}/") and (name not in at or outcomes.get(name) == "killed"):
+            print(f"{KNOWN.name} has a mutant that does not survive any more: {name}")
     if not args.only:
         args.results.mkdir(parents=True, exist_ok=True)
         text = json.dumps(record, indent=1, ensure_ascii=False)
@@ -109,9 +109,15 @@ def drawn(mutants: list[Mutant], size: int, seed: int) -> list[Mutant]:
     return [mutants[i] for i in sorted(chosen)]
 
 
-def reasons(entries: dict[str, Any]) -> dict[str, str]:
-    """The reason of each equivalent mutant by its name, from groups of mutants that share a reason."""
-    return {name: group["reason"] for group in entries.get("group", []) for name in group["mutants"]}
+def reasons(known: dict[str, Any], kind: str) -> dict[str, str]:
+    """The reason of each mutant by its name, from groups of mutants that share a reason.
+
+    Examples
+    --------
+    >>> reasons({"equivalent": [{"reason": "speed only", "mutants": ["a", "b"]}]}, "equivalent")
+    {'a': 'speed only', 'b': 'speed only'}
+    """
+    return {name: group["reason"] for group in known.get(kind, []) for name in group["mutants"]}
 
 
 def summary(package: str, outcomes: dict[str, str], mutants: int, sample: int, seed: int) -> dict[str, Any]:

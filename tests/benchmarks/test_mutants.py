@@ -4,13 +4,12 @@ import py_compile
 import sys
 import time
 import tomllib
-from pathlib import Path
 
 import pytest
 from scipy.stats import binomtest
 
 from benchmarks.mutant_runs import Covered, in_fork, outcome
-from benchmarks.mutants import drawn, reasons, summary, wilson
+from benchmarks.mutants import KNOWN, drawn, reasons, summary, wilson
 
 SOURCE = b"""
 from typing import cast
@@ -135,8 +134,9 @@ def test_a_sample_is_the_same_for_the_same_seed_and_in_order():
     assert drawn([1, 2], 10, 1) == [1, 2]
 
 
-def test_each_equivalent_mutant_has_one_reason():
-    entries = tomllib.loads(Path("benchmarks/equivalent_mutants.toml").read_text())
-    names = [name for group in entries.get("group", []) for name in group["mutants"]]
-    assert len(set(names)) == len(names) == len(reasons(entries))
-    assert all(group["reason"] for group in entries.get("group", []))
+def test_each_known_survivor_has_one_reason():
+    known = tomllib.loads(KNOWN.read_text())
+    assert set(known) <= {"equivalent", "accepted"}
+    names = [name for kind in known.values() for group in kind for name in group["mutants"]]
+    assert len(set(names)) == len(names) == sum(len(reasons(known, kind)) for kind in known)
+    assert all(group["reason"] for kind in known.values() for group in kind)
