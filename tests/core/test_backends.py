@@ -64,6 +64,17 @@ class TestTorch:
         with pytest.raises(ValueError, match="out is for numpy arrays only"):
             orthogonalize(self.torch.tensor(FULL), self.torch.tensor(PRINCIPAL), PRIOR, out=np.empty(1))
 
+    def test_what_is_wrong_is_counted_as_for_numpy(self):
+        full, principal = (self.torch.tensor(a).reshape(2, 20, 3) for a in (FULL, PRINCIPAL))
+        blind = principal.clone()
+        blind[1, 4] = self.torch.tensor([0.5, 0.0, 0.5])
+        with pytest.raises(ValueError, match="no overlap in 1 of 40 rows.*class 1 is exactly 0"):
+            orthogonalize(full, blind, PRIOR)
+        priors = self.torch.tensor(PRIOR).repeat(2, 20, 1)
+        priors[0, 7] = self.torch.tensor([0.5, 0.5, 0.0])
+        with pytest.raises(ValueError, match="prior is 0 for class 2:"):
+            orthogonalize(full, principal, priors)
+
     def test_export_and_vmap_trace_through(self):
         torch = self.torch
 

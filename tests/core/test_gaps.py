@@ -158,8 +158,13 @@ def test_hidden_values_are_refused_by_name():
     weight = np.ma.masked_array(np.ones(8), mask=hidden.mask)
     with pytest.raises(ValueError, match=r"^sample_weight is a masked array with 2 hidden"):
         equalized_odds_gap(Y, PRED, sensitive_features=GROUP, sample_weight=weight)
-    with pytest.raises(ValueError, match=r"^y has shape"):
-        encode_labels([[1]])
+    for values in ([[1]], []):
+        with pytest.raises(ValueError, match=r"^y has shape"):
+            encode_labels(values)
+    with pytest.raises(ValueError, match=r"^y_true mixes int, str"):
+        encode_labels(["a", 1], name="y_true")
+    codes, labels = encode_labels(["a"])
+    assert codes.tolist() == [0] and codes.dtype == np.intp and labels == ["a"]
 
 
 def test_count_table_counts():
