@@ -49,7 +49,7 @@ def test_a_missing_column_suggests_the_nearest(fit):
 def test_a_name_as_long_as_a_file_leaves_room_for_what_is_wrong_with_it(fit):
     message = refused(fit(label="x" * 70_000))
     assert len(message) < 2000
-    assert "no column 'xxx" in message and "xxx ... xxx" in message
+    assert "no column 'xxx" in message
 
 
 def test_a_label_of_lists(command, people, tmp_path):

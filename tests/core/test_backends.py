@@ -68,7 +68,7 @@ class TestTorch:
         full, principal = (self.torch.tensor(a).reshape(2, 20, 3) for a in (FULL, PRINCIPAL))
         blind = principal.clone()
         blind[1, 4] = self.torch.tensor([0.5, 0.0, 0.5])
-        with pytest.raises(ValueError, match="no overlap in 1 of 40 rows.*class 1 is exactly 0"):
+        with pytest.raises(ValueError, match=r"no overlap in 1 of 40 rows.*class 1 is exactly 0"):
             orthogonalize(full, blind, PRIOR)
         priors = self.torch.tensor(PRIOR).repeat(2, 20, 1)
         priors[0, 7] = self.torch.tensor([0.5, 0.5, 0.0])
