@@ -137,7 +137,8 @@ def refused_name(loader: str, module: str, name: str) -> str | None:
 @functools.cache
 def _reviewed() -> dict[str, frozenset[str]]:
     ufuncs = [one for one in vars(np).values() if isinstance(one, np.ufunc)]
-    scalars = {f"numpy.{kind.__name__}" for kind in np.sctypeDict.values()}
+    # other packages add types of their own to this table
+    scalars = {f"numpy.{kind.__name__}" for kind in np.sctypeDict.values() if kind.__module__ == "numpy"}
     return {
         "BytesNode": frozenset({"builtins.bytes"}),
         "DTypeNode": frozenset({"numpy.dtype"}),

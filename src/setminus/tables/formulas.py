@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from setminus.tables.numerals import NUMBER
-from setminus.tables.values import is_text, plain
+from setminus.tables.values import is_text
 
 __all__ = ["neutralized", "original_words"]
 
@@ -58,7 +58,8 @@ def original_words(words: Iterable[str], known: Collection[str]) -> dict[str, st
 
 
 def _column(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    words = plain(column)
+    # as they stand: a space before a formula is part of the text
+    words = (column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column).cast(pa.string())
     # few words come again and again: they are looked at once
     if not any(_is_formula(word) for word in pc.unique(words).to_pylist() if word is not None):
         return words
