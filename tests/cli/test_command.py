@@ -101,6 +101,14 @@ def test_our_own_mistakes_end_in_two_lines_and_a_code_of_their_own():
     assert len(done.stderr.strip().splitlines()) == 2
 
 
+def test_the_end_of_a_file_is_no_verdict(tmp_path):
+    early = "import setminus.jobs.reporting as r, setminus.cli\ndef end(runs): raise EOFError\nr.record_files = end\n"
+    ends = f"{early}setminus.cli.main()"
+    done = subprocess.run([sys.executable, "-c", ends, "report", str(tmp_path)], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "ends too early" in done.stderr
+
+
 def test_a_traceback_is_there_for_who_asks():
     asked = {**ENVIRONMENT, "SETMINUS_TRACEBACK": "1"}
     done = subprocess.run([sys.executable, "-c", BROKEN], capture_output=True, text=True, env=asked)

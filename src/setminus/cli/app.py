@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import setminus
 from setminus.cli.adapt import adapt
 from setminus.cli.data import data_app
 from setminus.cli.demo import demo
-from setminus.cli.errors import ExitCode, check_outputs
+from setminus.cli.errors import CommandError, ExitCode, check_outputs
 from setminus.cli.options import (
     Agg,
     Constraint,
@@ -36,8 +37,21 @@ from setminus.cli.usage import typed_command, usage
 
 __all__ = ["app"]
 
+
+class _Commands(TyperGroup):
+    """All commands; what click would take for the end of a prompt, with exit code 1, is an error like others."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was typed."""
+        try:
+            return super().invoke(ctx)
+        except EOFError as error:
+            raise CommandError("a file ends too early.", "It may be damaged or not complete: copy it again.") from error
+
+
 # nothing heavy is imported up here: --help must answer at once
 app = typer.Typer(
+    cls=_Commands,
     help="Predict as well as you can without what you must ignore.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
