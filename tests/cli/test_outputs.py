@@ -101,6 +101,12 @@ def test_an_audit_against_infinity_is_refused(command, scored):
     assert command(*audit, "--fail-above", "0").code == 1
 
 
+@pytest.mark.parametrize("option", ["--score", "--prediction"])
+def test_the_label_does_not_judge_itself(command, scored, option):
+    common = ("audit", scored, *FIT, "--positive", "high")
+    refused(command(*common, "--score", "p", option, "income"), "is both the label and the")
+
+
 def test_outputs_are_checked_against_each_other_and_the_inputs(tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
     check_outputs({"a": one, "b": two}, [tmp_path / "three"])

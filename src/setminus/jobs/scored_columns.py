@@ -108,7 +108,8 @@ class ScoredColumns:
         own : bool
             Whether the user named the column: 0 and 1 may then be codes, where the label has neither.
         """
-        check_names([name], X.column_names, self.table.path.name)
+        check_names([name], self.table.names, self.table.path.name)
+        self._check_not_label([name], "prediction")
         class_of = self.class_of
         may_be_codes = self.roles.positive is not None and not {*CODES} & {*self.values}
         if own and may_be_codes:
@@ -168,6 +169,7 @@ class ScoredColumns:
 
     def _given(self, named: Sequence[str]) -> dict[int, str]:
         check_names(named, self.table.names, self.table.path.name)
+        self._check_not_label(named, "score")
         columns, n = self._columns(), len(self.classes)
         if len(named) != n and (len(named), n) != (1, 2):
             raise TableError(
@@ -189,6 +191,12 @@ class ScoredColumns:
                 f"two of the columns {', '.join(named)} are of one class", f"Give one for each of {self._listed}."
             )
         return found
+
+    def _check_not_label(self, names: Sequence[str], option: str) -> None:
+        if self.roles.label in names:
+            raise TableError(
+                f"{self.roles.label!r} is both the label and the {option}", f"Name another column: --{option} COLUMN"
+            )
 
     def _check_scored_for(self, words: Sequence[str]) -> None:
         """Raise where a file was scored for one value against all others, and --positive does not say so."""
