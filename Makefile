@@ -49,13 +49,13 @@ clean: ## remove the environment, caches and generated pages
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed-demo: pyproject.toml constraints.txt | $(BIN)/python
-	$(INSTALL) -e ".[cli,nn]"
+$(VENV)/.installed-demo: pyproject.toml paper/pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) -e ".[cli,nn]" -e paper
 	@touch $@
 
-$(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.installed-dev: pyproject.toml paper/pyproject.toml constraints.txt | $(BIN)/python
 	$(INSTALL) "pip>=25.1"  # the first that knows dependency groups
-	$(INSTALL) -e . --group dev
+	$(INSTALL) -e . -e paper --group dev
 	@touch $@ $(VENV)/.installed-demo
 
 $(VENV)/.installed-mutants: $(VENV)/.installed-dev

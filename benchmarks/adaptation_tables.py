@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from setminus.report.adaptation_commands import repeat_commands
-from setminus.report.adaptation_estimates import ABOUT_DISTANCES, distance_table
-from setminus.report.adaptation_rows import (
+from setminus_paper.report.adaptation_commands import repeat_commands
+from setminus_paper.report.adaptation_estimates import ABOUT_DISTANCES, distance_table
+from setminus_paper.report.adaptation_rows import (
     PAPER_SHIFT,
     RULES,
     Pair,
@@ -16,7 +16,7 @@ from setminus.report.adaptation_rows import (
     spread,
     usual_seeds,
 )
-from setminus.report.adaptation_standing import (
+from setminus_paper.report.adaptation_standing import (
     ABOUT_GAINS,
     gain_tables,
     gains_by_shift,

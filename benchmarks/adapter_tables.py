@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from statistics import fmean, median
 from typing import Any
 
-from setminus.report.adaptation_rows import Row, difference, spread
-from setminus.report.adaptation_standing import split
+from setminus_paper.report.adaptation_rows import Row, difference, spread
+from setminus_paper.report.adaptation_standing import split
 
 Cell = tuple[str, float]
 

@@ -20,17 +20,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from setminus_paper.data.images import load_images
+from setminus_paper.data.label_shift import shift_by_halves
 from sklearn import config_context, set_config
 from sklearn.datasets import load_digits
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from benchmarks.resuming import already
-from setminus.applications.domain_adaptation.adapter import OrthogonalAdapter
-from setminus.datasets.images import load_images
-from setminus.datasets.label_shift import shift_by_halves
+from setminus.adaptation.adapter import OrthogonalAdapter
 from setminus.datasets.split import Split, random_split
-from setminus.experiments.records import append_record, versions
+from setminus.records import append_record, versions
 
 Floats = NDArray[np.float64]
 Key = tuple[str, float, str, int]

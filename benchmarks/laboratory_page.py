@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from setminus.experiments.records import read_records
-from setminus.report.laboratory.section import draw_picture, seeds_in_words, summary_of
+from setminus_paper.report.laboratory.section import draw_picture, seeds_in_words, summary_of
+
+from setminus.records import read_records
 
 NAMES = ("fig1", *(f"prop{k}" for k in range(1, 8)), "fig2a", "fig2b", "fig2c", "fig3", "fig4", "theorem1", "pitfalls")
 RECORDS_OF = {"fig3": "table1", "fig4": "table1"}

@@ -9,11 +9,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from setminus_paper.report.fairness_rows import KINDS, METRICS, RULES, Row, estimate, rows_of
+from setminus_paper.report.fairness_standing import near_the_paper, of_the_paper, order_of_rows, shown, standing
+from setminus_paper.report.fairness_tables import ABOUT_ROWS, ABOUT_RULES, spread
+
 from benchmarks import adaptation_tables, transfer_tables
-from setminus.experiments.records import read_records
-from setminus.report.fairness_rows import KINDS, METRICS, RULES, Row, estimate, rows_of
-from setminus.report.fairness_standing import near_the_paper, of_the_paper, order_of_rows, shown, standing
-from setminus.report.fairness_tables import ABOUT_ROWS, ABOUT_RULES, spread
+from setminus.records import read_records
 
 FAIRNESS = {
     "table4": "Table 4: Adult, the sensitive attribute is sex",

@@ -22,7 +22,7 @@ from benchmarks.method import Answer, Method
 from benchmarks.resuming import already
 from setminus import demographic_parity_gap, equalized_odds_gap
 from setminus.datasets.split import Split
-from setminus.experiments.records import append_record, versions
+from setminus.records import append_record, versions
 
 RECORDS = Path("results/peers/records.jsonl")
 SEEDS = range(5)

@@ -18,7 +18,7 @@ from benchmarks.adult import original
 from benchmarks.ours import METHODS
 from benchmarks.peers import PROTOCOL, SEEDS, key, run_method
 from benchmarks.resuming import already
-from setminus.experiments.records import append_record, read_records
+from setminus.records import append_record, read_records
 
 RECORDS = Path("results/proxy/records.jsonl")
 NAMES = ("base", "setminus tuned, proxy mixture", "setminus tuned, proxy score")

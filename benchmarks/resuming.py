@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from setminus.experiments.records import append_record, read_records
+from setminus.records import append_record, read_records
 
 Key = TypeVar("Key")
 

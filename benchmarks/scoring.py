@@ -75,7 +75,7 @@ def run(rows: int = ROWS, repeats: int = 3, records: Path | None = RECORDS, fold
         result = Result(_middle(costs["score"]), _middle(costs["rewrite"]), difference(scored))
     print(table(result, rows))
     if records is not None:
-        from setminus.experiments.records import append_record, versions
+        from setminus.records import append_record, versions
 
         record = {
             "name": "scoring",

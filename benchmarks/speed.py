@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from setminus import orthogonalize
 from setminus.core import fused
-from setminus.experiments.records import append_record, versions
+from setminus.records import append_record, versions
 
 RECORDS = Path("results/speed/records.jsonl")
 ROWS = 5_000_000
@@ -107,7 +107,7 @@ def formula(rows: int, classes: int, repeats: int, seed: int = 0) -> list[Ratio]
 def command(repeats: int) -> list[Ratio]:
     """The first words of the command against the import that everything else would wait for."""
     ours, reference = in_turns(
-        lambda: _quietly(["-c", "from setminus.cli import main; main()", "--help"]),
+        lambda: _quietly(["-c", "from setminus.commands import main; main()", "--help"]),
         lambda: _quietly(["-c", "import sklearn.base"]),
         repeats,
     )

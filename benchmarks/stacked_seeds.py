@@ -19,14 +19,14 @@ from multiprocessing import get_context
 from statistics import median
 
 import torch
+from setminus_paper.stacked import Stacked
+from setminus_paper.stacked_layers import StackedLayers
 from torch.nn.functional import cross_entropy
 
 from benchmarks.speed import Ratio, table
 from setminus.nn.batches import Batches
 from setminus.nn.networks.initialization import seeded
 from setminus.nn.networks.mlp import mlp
-from setminus.nn.stacked import Stacked
-from setminus.nn.stacked_layers import StackedLayers
 from setminus.nn.task import Loop, Task, TrainingConfig
 from setminus.nn.training import train
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from setminus_paper.report.laboratory.section import draw_picture
 
 from benchmarks import adapter_tables, paper_tables
 from benchmarks.picture import draw
 from benchmarks.points import OURS, Point, lead, points_of
-from setminus.experiments.records import read_records
-from setminus.report.laboratory.section import draw_picture
+from setminus.records import read_records
 
 PEERS = {
     "Fairlearn ThresholdOptimizer": "randomised thresholds for each group",

@@ -16,8 +16,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from benchmarks.speed import Ratio, in_turns, table
-from setminus.applications.domain_adaptation.vada import VadaConfig, VadaNetworks, vada_step
-from setminus.experiments.records import append_record, versions
+from setminus.adaptation.vada import VadaConfig, VadaNetworks, vada_step
 from setminus.nn.adversarial import (
     domain_discriminator_loss,
     domain_encoder_loss,
@@ -31,6 +30,7 @@ from setminus.nn.networks.initialization import seeded
 from setminus.nn.passes import running_statistics_kept
 from setminus.nn.precision import Precision, adam, autocast, fast_precision, prepare
 from setminus.nn.regularizers import conditional_entropy, cycle_loss, identity_loss, virtual_adversarial_loss
+from setminus.records import append_record, versions
 
 RECORDS = Path("results/training_steps/records.jsonl")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from setminus.report.style_transfer_notes import about, notes, scoring
-from setminus.report.style_transfer_rows import Cell, Row, compared, rows_of, scores_of, shown
+from setminus_paper.report.style_transfer_notes import about, notes, scoring
+from setminus_paper.report.style_transfer_rows import Cell, Row, compared, rows_of, scores_of, shown
 
 TITLES = {
     "table1": "Table 1: colored digits, whose digit is to change its color and whose background is to keep it",

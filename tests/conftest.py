@@ -3,9 +3,8 @@ from importlib import import_module
 
 import numpy as np
 import pytest
-
-import setminus.report.laboratory
-from setminus.experiments.reproduce import EXPERIMENTS, reproduce
+import setminus_paper.report.laboratory
+from setminus_paper.experiments import EXPERIMENTS, reproduce
 
 
 class Rows:
@@ -34,7 +33,7 @@ import os, signal, time
 from functools import partial
 from pathlib import Path
 
-from setminus.experiments.runs import Run
+from setminus_paper.run import Run
 
 CLAIM = "A seed and <b>a half</b> is more than the seed."
 DEFAULT_SEEDS = 2
@@ -113,7 +112,9 @@ def toy(tmp_path_factory):
         # other processes get this path, too
         patch.syspath_prepend(folders[0])
         patch.setitem(EXPERIMENTS, "toy", "toy_experiment")
-        patch.setattr(setminus.report.laboratory, "__path__", [*setminus.report.laboratory.__path__, str(folders[1])])
+        patch.setattr(
+            setminus_paper.report.laboratory, "__path__", [*setminus_paper.report.laboratory.__path__, str(folders[1])]
+        )
         yield import_module("toy_experiment")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import setminus
-from setminus.cli import main
+from setminus.commands import main
 
 OLD = Path(__file__).parent / "data" / "models_0_1_0"
 EXPECTED = json.loads((OLD / "expected.json").read_text())
@@ -53,7 +53,7 @@ def test_a_model_of_the_first_commands_scores_a_table(name, needs, tmp_path, mon
 def test_a_translator_of_the_first_version(tmp_path):
     pytest.importorskip("torch")
     image = pytest.importorskip("PIL.Image")
-    from setminus.applications.style_transfer.translator import load_translator
+    from setminus.transfer.translator import load_translator
 
     translator = load_translator(OLD / "translator")
     files = sorted((OLD / "translator" / "before").iterdir())

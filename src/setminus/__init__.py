@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from setminus.applications.domain_adaptation.adapter import OrthogonalAdapter
+    from setminus.adaptation.adapter import OrthogonalAdapter
     from setminus.auditing.audit import audit
     from setminus.auditing.leakage import leakage
     from setminus.auditing.report import Audit
@@ -30,7 +30,7 @@ _HOMES = {
     "Audit": "auditing.report",
     "GroupPrincipal": "estimators.principals",
     "ImportanceWeightedClassifier": "estimators.importance",
-    "OrthogonalAdapter": "applications.domain_adaptation.adapter",
+    "OrthogonalAdapter": "adaptation.adapter",
     "OrthogonalClassifier": "estimators.orthogonal",
     "ProxyPrincipal": "estimators.principals",
     "TunedOrthogonalClassifier": "estimators.tuned",

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import adaptation_tables, paper_tables, tables
-from setminus.experiments.records import append_record
+from setminus.records import append_record
 from tests.made_adaptation import made_record
 from tests.made_tables import ROWS, made_records
 

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from setminus_paper.report.adaptation_rows import PAPER_SHIFT, PAPERS, difference, pairs_of
+from setminus_paper.report.adaptation_standing import Gain, gains_by_shift, trend
+from setminus_paper.report.fairness_rows import rows_of
+from setminus_paper.report.style_transfer_rows import rows_of as transfer_rows
 
 from benchmarks import laboratory_page, tables
 from benchmarks.peers import key
 from benchmarks.points import OURS, lead, points_of
 from benchmarks.resuming import already
-from setminus.experiments.records import append_record, read_records
-from setminus.report.adaptation_rows import PAPER_SHIFT, PAPERS, difference, pairs_of
-from setminus.report.adaptation_standing import Gain, gains_by_shift, trend
-from setminus.report.fairness_rows import rows_of
-from setminus.report.style_transfer_rows import rows_of as transfer_rows
+from setminus.records import append_record, read_records
 
 ROOT = Path(__file__).parents[2]
 
@@ -209,7 +209,7 @@ def adaptation_pairs():
 
 def test_table_3_is_recorded_whole():
     pytest.importorskip("torch")
-    from setminus.experiments.table3 import CURVE_METHODS, METHODS, plan
+    from setminus_paper.adaptation.table3 import CURVE_METHODS, METHODS, plan
 
     usps, rivals = ("mnist-usps",), [method for method in METHODS if method not in CURVE_METHODS]
     shifts = (0.5, 0.7, 0.85, 0.95)
@@ -227,7 +227,7 @@ def test_table_3_is_recorded_whole():
 def test_a_single_pair_and_method_of_table_3_was_done_within_ten_minutes():
     """Of three seeds, two processes have two and one, one after the other."""
     pytest.importorskip("torch")
-    from setminus.experiments.table3 import METHODS, PAIRS, plan
+    from setminus_paper.adaptation.table3 import METHODS, PAIRS, plan
 
     seconds = {
         (json.dumps(one["config"], sort_keys=True), one["seed"]): one["seconds"]

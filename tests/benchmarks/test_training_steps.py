@@ -7,8 +7,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from benchmarks.training_steps import Sizes, bar, cyclegan_steps, ratios, run, vada_steps  # noqa: E402
-from setminus.applications.domain_adaptation.vada import VadaConfig  # noqa: E402
-from setminus.experiments.records import read_records  # noqa: E402
+from setminus.adaptation.vada import VadaConfig  # noqa: E402
+from setminus.records import read_records  # noqa: E402
 
 SMALL = Sizes(generator_width=4, adaptation_width=4, batch=8, noise=False)
 

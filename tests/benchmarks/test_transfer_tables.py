@@ -1,7 +1,7 @@
 """Tables of style transfer in docs, from records alone."""
 
 from benchmarks import paper_tables, transfer_tables
-from setminus.experiments.records import append_record
+from setminus.records import append_record
 from tests.made_tables import made_records
 from tests.made_transfers import made_digits, made_faces
 

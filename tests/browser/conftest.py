@@ -12,10 +12,10 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from setminus.auditing.audit import audit
+from setminus.commands.fairness_record import betrayed, frontier_points
 from setminus.estimators.principals import ProxyPrincipal
 from setminus.estimators.tuned import TunedOrthogonalClassifier
-from setminus.experiments.fairness_record import betrayed, frontier_points
-from setminus.experiments.records import versions
+from setminus.records import versions
 from setminus.report.page import write_page
 from tests import made_adaptation, made_tables
 

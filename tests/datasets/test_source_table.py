@@ -2,9 +2,9 @@ import hashlib
 import re
 
 import pytest
+from setminus_paper.data.image_sets import IMAGE_SETS
 
 from setminus.datasets import sources
-from setminus.datasets.image_sets import IMAGE_SETS
 from setminus.datasets.source_table import SOURCES, Source
 from setminus.datasets.sources import ChecksumError, DataUnavailableError, fetch, find_local, forget, read_bytes
 

@@ -22,10 +22,10 @@ MEMORY = 16 << 30
 """Bytes of addresses: a table that asks for more ends in a MemoryError, not in a machine without memory."""
 SECONDS = 60
 IMPORTS = (
-    "setminus.cli.app setminus.cli.display setminus.jobs.applying setminus.jobs.auditing setminus.jobs.describing "
-    "setminus.jobs.fitting setminus.jobs.reporting skops.io jinja2 plotly.offline"
+    "setminus.commands.app setminus.commands.display setminus.commands.applying setminus.commands.auditing "
+    "setminus.commands.describing setminus.commands.fitting setminus.commands.reporting skops.io jinja2 plotly.offline"
 )
-TORCH_IMPORTS = "setminus.jobs.adapting setminus.jobs.restyling setminus.jobs.translating PIL.Image"
+TORCH_IMPORTS = "setminus.commands.adapting setminus.commands.restyling setminus.commands.translating PIL.Image"
 
 
 @dataclass(frozen=True)
@@ -116,8 +116,8 @@ def _command(job, number):
     if job.file_size is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (job.file_size, job.file_size))
     if job.fresh:
-        os.execv(sys.executable, [sys.executable, "-c", "from setminus.cli import main; main()", *job.argv])
-    from setminus.cli import main
+        os.execv(sys.executable, [sys.executable, "-c", "from setminus.commands import main; main()", *job.argv])
+    from setminus.commands import main
 
     sys.argv = ["setminus", *job.argv]
     code = 0

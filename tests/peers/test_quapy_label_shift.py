@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
-from setminus.applications.domain_adaptation.label_shift import (
+from setminus.adaptation.label_shift import (
     black_box_prior,
     class_frequencies,
     confusion,

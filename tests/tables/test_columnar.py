@@ -13,7 +13,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from setminus.jobs.rows import Roles, read_rows, split_rows
+from setminus.commands.rows import Roles, read_rows, split_rows
 from setminus.tables import columnar
 from setminus.tables.columns import describe
 from setminus.tables.encoding import TableEncoder

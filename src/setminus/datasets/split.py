@@ -11,6 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[Any]
 
+UNLABELLED = -1
+"""The label of a row that has none."""
+
 
 # eq=False: comparing arrays field by field has no single truth value
 @dataclass(frozen=True, eq=False)

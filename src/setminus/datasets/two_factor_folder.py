@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from setminus.datasets.image_arrays import Bytes
 from setminus.datasets.image_files import SUFFIXES, check_size, decode_into, show_names
-from setminus.datasets.images import UNLABELLED
+from setminus.datasets.split import UNLABELLED
 
 Ints = NDArray[np.int64]
 

@@ -56,6 +56,10 @@ class Archive:
     nodes: frozenset[Node]
 
 
+MOVED = {"setminus.applications.domain_adaptation.adapter": "setminus.adaptation.adapter"}
+"""Modules of classes in files of earlier versions, and where these classes are now."""
+
+
 class LimitError(ValueError):
     """Too much to unpack; the message is for the user as it is."""
 
@@ -80,12 +84,13 @@ def read_archive(path: Path) -> Archive:
         if len(members) < len(source.infolist()):
             raise ValueError("two members have the same name")
         room.take(SCHEMA_COST * members[SCHEMA].file_size)
-        raw = _read(source, members[SCHEMA])
-        schema = json.loads(raw)
+        schema = json.loads(_read(source, members[SCHEMA]))
         protocol = schema["protocol"]
         if type(protocol) is not int or protocol < PROTOCOL:
             raise ValueError(f"the protocol is {protocol!r}, expected {PROTOCOL} or later")
         nodes = list(_nodes(schema))
+        for node in nodes:
+            node["__module__"] = MOVED.get(_text(node["__module__"]), node["__module__"])
         # skops reads a file once for each number
         for name, _ in {(_text(node["file"]), node["__id__"]) for node in nodes if "file" in node}:
             room.take(members[name].file_size)
@@ -94,7 +99,7 @@ def read_archive(path: Path) -> Archive:
         sums: dict[str, str] = {}
         content = io.BytesIO()
         with ZipFile(content, "w") as copy:
-            copy.writestr(SCHEMA, raw)
+            copy.writestr(SCHEMA, json.dumps(schema))
             for name in sorted({node["file"] for node in nodes if "file" in node}):
                 data = _read(source, members[name])
                 sums[name] = sha256(data).hexdigest()

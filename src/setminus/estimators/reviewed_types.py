@@ -13,7 +13,7 @@ import numpy as np
 __all__ = ["refused_name"]
 
 _OWN = {
-    "setminus.applications.domain_adaptation.adapter": "OrthogonalAdapter",
+    "setminus.adaptation.adapter": "OrthogonalAdapter",
     "setminus.estimators.frontier": "Frontier",
     "setminus.estimators.groups": "Groups",
     "setminus.estimators.importance": "ImportanceWeightedClassifier",

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 from setminus.files import atomic_write
 from setminus.report.adapted_table import adapted_table_section
 from setminus.report.audit import audit_section
-from setminus.report.domain_adaptation import domain_adaptation_section
 from setminus.report.errors import RecordError
 from setminus.report.fairness import fairness_section
-from setminus.report.fairness_tables import fairness_tables_section
-from setminus.report.laboratory.section import laboratory_section, made_by, same_experiment
-from setminus.report.style_transfer import style_transfer_section
 from setminus.report.translation import translation_section
 
-__all__ = ["EXPERIMENTS", "build_page", "write_page"]
+__all__ = ["build_page", "experiment_sections", "made_by", "same_experiment", "write_page"]
 
 SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "adapted_table": adapted_table_section,
@@ -27,13 +24,9 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "fairness": fairness_section,
     "translation": translation_section,
 }
-EXPERIMENTS: dict[str, Callable[[list[dict[str, Any]]], dict[str, Any]]] = {
-    "domain_adaptation": domain_adaptation_section,
-    "fairness_tables": fairness_tables_section,
-    "laboratory": laboratory_section,
-    "style_transfer": style_transfer_section,
-}
-"""Jobs whose records make one section for each experiment, not for each record."""
+EXTENSIONS = "setminus.sections"
+"""Entry points of other packages: the job of their records, and the function from all records of one experiment to its
+section, whose `package` holds its template."""
 
 
 def build_page(records: Sequence[dict[str, Any]]) -> str:
@@ -51,14 +44,16 @@ def build_page(records: Sequence[dict[str, Any]]) -> str:
     """
     if not records:
         raise RecordError("no records came: a page needs at least one, for example the last of `setminus demo`.")
-    unknown = sorted({str(record.get("job")) for record in records} - {*SECTIONS, *EXPERIMENTS})
+    experiments = experiment_sections()
+    unknown = sorted({str(record.get("job")) for record in records} - {*SECTIONS, *experiments})
     if unknown:
-        known = ", ".join(sorted([*SECTIONS, *EXPERIMENTS]))
+        known = ", ".join(sorted([*SECTIONS, *experiments]))
         raise RecordError(f"no section shows the job {', '.join(unknown)}: the page knows {known}.")
     groups = _together(records)
     sections = [{"id": number, "brief": False, **_section(group)} for number, group in enumerate(groups)]
     figures = {f"{section['id']}-{name}": figure for section in sections for name, figure in section["figures"].items()}
-    template = _environment().get_template("page.html.j2")
+    packages = {section["package"] for section in sections if "package" in section}
+    template = _environment(packages).get_template("page.html.j2")
     page: str = template.render(
         records=[_made_by(group) for group in groups],
         sections=sections,
@@ -90,31 +85,68 @@ def write_page(path: str | os.PathLike[str], records: Sequence[dict[str, Any]]) 
     return target
 
 
+def same_experiment(record: dict[str, Any]) -> tuple[str, str]:
+    """What the records that go into one section share: the experiment, and its scale."""
+    return str(record["name"]), str(record["config"].get("scale", ""))
+
+
+def made_by(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """How an experiment's records came about, as one record says it of itself."""
+    configs, last = [_settings(record["config"]) for record in records], records[-1]
+    telling = {key for config in configs for key in config if config[key] != configs[0].get(key)}
+    steps: dict[str, float] = {}
+    for record, settings in zip(records, configs, strict=True):
+        # what all runs share would only hide what tells them apart
+        config = {key: value for key, value in settings.items() if key in telling}
+        step = ", ".join(f"{key} {value}" for key, value in config.items()) or record["name"]
+        steps[step] = steps.get(step, 0.0) + record["seconds"]
+    return {
+        **{key: last[key] for key in ("name", "job", "versions")},
+        "commands": list(dict.fromkeys(record["command"] for record in records)),
+        "seed": ", ".join(map(str, sorted({record["seed"] for record in records}))),
+        "steps": steps,
+        "seconds": sum(steps.values()),
+    }
+
+
+def _settings(config: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a run, those within others by both names."""
+    told: dict[str, Any] = {}
+    for key, value in config.items():
+        told |= {f"{key} {inner}": one for inner, one in value.items()} if isinstance(value, dict) else {key: value}
+    return told
+
+
+def experiment_sections() -> dict[str, Callable[[list[dict[str, Any]]], dict[str, Any]]]:
+    """Jobs whose records make one section for each experiment, not for each record."""
+    return {point.name: point.load() for point in entry_points(group=EXTENSIONS)}
+
+
 def _together(records: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     """The records of each section."""
     groups: dict[Any, list[dict[str, Any]]] = {}
     for number, record in enumerate(records):
-        groups.setdefault(same_experiment(record) if record["job"] in EXPERIMENTS else number, []).append(record)
+        groups.setdefault(same_experiment(record) if record["job"] not in SECTIONS else number, []).append(record)
     return list(groups.values())
 
 
 def _section(group: list[dict[str, Any]]) -> dict[str, Any]:
     job = group[0]["job"]
-    return EXPERIMENTS[job](group) if job in EXPERIMENTS else SECTIONS[job](group[0])
+    return SECTIONS[job](group[0]) if job in SECTIONS else experiment_sections()[job](group)
 
 
 def _made_by(group: list[dict[str, Any]]) -> dict[str, Any]:
     first = group[0]
-    return made_by(group) if first["job"] in EXPERIMENTS else {**first, "commands": [first["command"]]}
+    return {**first, "commands": [first["command"]]} if first["job"] in SECTIONS else made_by(group)
 
 
-def _environment() -> Any:
+def _environment(packages: Iterable[str]) -> Any:
     try:
         import jinja2
     except ImportError as error:
         raise ImportError('the page needs jinja2 and plotly: pip install "setminus[cli]"') from error
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("setminus.report"),
+        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(name) for name in ("setminus.report", *packages)]),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

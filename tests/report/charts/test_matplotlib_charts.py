@@ -7,12 +7,12 @@ from itertools import pairwise
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.image import imread
+from setminus_paper.report.laboratory.section import charts_of
 
 from setminus.report.charts import matplotlib_charts
 from setminus.report.charts.chart import Bars, Chart, Line, Points, Rule
 from setminus.report.charts.matplotlib_charts import draw
 from setminus.report.charts.signs import kind_colours
-from setminus.report.laboratory.section import charts_of
 
 
 @pytest.fixture

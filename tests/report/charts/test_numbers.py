@@ -2,9 +2,10 @@
 
 from itertools import pairwise
 
+from setminus_paper.report.laboratory.section import charts_of
+
 from setminus.report.charts.chart import Area, Bars, Chart, Line, Points, Rule, Surface
 from setminus.report.charts.numbers import chart_in_words, chart_table
-from setminus.report.laboratory.section import charts_of
 
 
 def test_columns_are_those_that_have_numbers():

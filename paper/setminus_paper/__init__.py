@@ -1,0 +1,1 @@
+"""The reproduction of the paper: its rivals, experiments, tables, figures and claims."""

@@ -1,0 +1,1 @@
+"""Table 3: domain adaptation under label shift."""

@@ -1,0 +1,168 @@
+"""Figure 1: the linear case, in which orthogonal classifiers have boundaries at a right angle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures
+
+from setminus.core.orthogonalize import orthogonalize
+from setminus.datasets.synthetic.gaussian import GaussianModel, linear_gaussian
+from setminus_paper.run import Run
+
+if TYPE_CHECKING:
+    from setminus.progress import Step
+
+__all__ = ["CLAIM", "DEFAULT_SEEDS", "boundary_axis", "degrees_between", "plan"]
+
+CLAIM = (
+    "In the linear Gaussian case the boundaries of the principal classifier and of the full one minus it "
+    "stand at a right angle."
+)
+DEFAULT_SEEDS = 3
+
+Floats = NDArray[np.float64]
+Classifier = Callable[[Floats], Floats]
+
+_DEVIATIONS = {"equal": (1.0, 1.0), "unequal": (0.7, 1.3)}
+_ROWS = {"quick": 20_000, "paper": 1_000_000}
+_SHOWN_POINTS = 200
+_GRID = np.linspace(-4, 4, 25)
+
+
+def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
+    """List the runs: class variances that are equal, and that differ."""
+    return [
+        Run(
+            "fig1",
+            {"scale": scale, "variances": variances},
+            seeds,
+            partial(_measure, deviations=deviations, n=_ROWS[scale]),
+        )
+        for variances, deviations in _DEVIATIONS.items()
+    ]
+
+
+def degrees_between(a: Floats, b: Floats) -> float:
+    """Angle between two lines, from 0 to 90 degrees.
+
+    Examples
+    --------
+    >>> round(degrees_between(np.array([1.0, 0.0]), np.array([-1.0, 1.0])), 10)
+    45.0
+    """
+    cosine = abs(float(a @ b)) / float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(np.degrees(np.arccos(min(cosine, 1.0))))
+
+
+def boundary_axis(classifier: Classifier, points: Floats, step: float = 1e-4) -> tuple[Floats, float]:
+    """Direction across the boundary of a classifier of two classes, and how much it turns along the boundary.
+
+    Parameters
+    ----------
+    classifier : callable
+        From points of shape (n, d) to probabilities of shape (n, 2).
+    points : array of shape (n, d)
+        Where to look; only those with a probability between 0.4 and 0.6 count.
+    step : float
+        Of the central differences.
+
+    Returns
+    -------
+    axis : array of shape (d,)
+        The unit vector that the unit normals come closest to, whatever their signs.
+    turn : float
+        Root mean square of the angles between the normals and the axis, in degrees.
+
+    Examples
+    --------
+    >>> axis, turn = boundary_axis(lambda x: linear_gaussian(angle=0).full(x), np.zeros((1, 2)))
+    >>> np.abs(axis).round(6).tolist(), round(turn, 3)
+    ([1.0, 0.0], 0.0)
+    """
+    near = points[np.abs(classifier(points)[:, 1] - 0.5) < 0.1]
+    if len(near) == 0:
+        raise ValueError(f"none of the {len(points)} points is near the boundary: give points that surround it.")
+    offsets = step * np.eye(points.shape[1])
+    slopes = np.column_stack([_log_odds(classifier(near + h)) - _log_odds(classifier(near - h)) for h in offsets])
+    normals = slopes / np.linalg.norm(slopes, axis=1, keepdims=True)
+    axis = np.linalg.eigh(normals.T @ normals)[1][:, -1]
+    across = np.linalg.norm(normals - (normals @ axis)[:, None] * axis, axis=1)
+    return axis, float(np.degrees(np.sqrt(np.mean(np.arcsin(np.minimum(across, 1)) ** 2))))
+
+
+def _measure(
+    seeds: tuple[int, ...], step: Step, *, deviations: tuple[float, float], n: int
+) -> Iterator[dict[str, Any]]:
+    model = linear_gaussian(deviations=deviations)
+    for seed in seeds:
+        with step(f"boundaries with deviations {deviations}, seed {seed}"):
+            split = model.sample(n, seed)
+            probes = split.x[:2000]
+            exact, trained = _exact(model), _trained(split.x, split.y, degree=1 if len({*deviations}) == 1 else 2)
+            z2 = probes[:, 1:]
+            yield {
+                "exact": _angles(exact, probes),
+                "trained": _angles(trained, probes),
+                "largest_error": float(np.abs(exact["orthogonal"](probes) - model.orthogonal(z2)).max()),
+                "mean_error_trained": float(np.abs(trained["orthogonal"](probes) - model.orthogonal(z2)).mean()),
+                "grid": _GRID.round(3).tolist(),
+                "surfaces": {
+                    "exact": {name: _surface(classifier) for name, classifier in exact.items()},
+                    "trained": {name: _surface(classifier) for name, classifier in trained.items()},
+                },
+                "points": [split.x[split.y == label][:_SHOWN_POINTS].round(3).T.tolist() for label in (0, 1)],
+            }
+
+
+def _exact(model: GaussianModel) -> dict[str, Classifier]:
+    def principal(x: Floats) -> Floats:
+        return model.principal(x[:, : model.n_z1])
+
+    return {"full": model.full, "principal": principal, "orthogonal": _minus(model.full, principal, model.prior)}
+
+
+def _trained(x: Floats, y: NDArray[np.int64], degree: int) -> dict[str, Classifier]:
+    # the exact log-odds are polynomials of this degree, so that nothing but the sample stands between the two
+    full, principal = (
+        make_pipeline(PolynomialFeatures(degree, include_bias=False), LogisticRegression(C=100.0, max_iter=1000))
+        for _ in range(2)
+    )
+    full.fit(x, y)
+    principal.fit(x[:, :1], y)
+
+    def of_z1(points: Floats) -> Floats:
+        return np.asarray(principal.predict_proba(points[:, :1]))
+
+    prior = np.bincount(y) / len(y)
+    return {"full": full.predict_proba, "principal": of_z1, "orthogonal": _minus(full.predict_proba, of_z1, prior)}
+
+
+def _minus(full: Classifier, principal: Classifier, prior: Floats) -> Classifier:
+    return lambda x: np.asarray(orthogonalize(full(x), principal(x), prior))
+
+
+def _angles(classifiers: dict[str, Classifier], probes: Floats) -> dict[str, Any]:
+    axes = {name: boundary_axis(classifier, probes) for name, classifier in classifiers.items()}
+    principal = axes["principal"][0]
+    return {
+        "principal_orthogonal": degrees_between(principal, axes["orthogonal"][0]),
+        "principal_full": degrees_between(principal, axes["full"][0]),
+        "turn": {name: turn for name, (_, turn) in axes.items()},
+    }
+
+
+def _surface(classifier: Classifier) -> Any:
+    first, second = np.meshgrid(_GRID, _GRID)
+    proba = classifier(np.column_stack([first.ravel(), second.ravel()]))[:, 1]
+    return proba.reshape(first.shape).round(3).tolist()
+
+
+def _log_odds(proba: Floats) -> Floats:
+    return np.asarray(np.log(proba[:, 1]) - np.log(proba[:, 0]))

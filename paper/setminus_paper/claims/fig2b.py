@@ -1,0 +1,59 @@
+"""Figure 2b: the test loss of importance sampling and of the formula as the learning rate grows."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Literal
+
+from setminus_paper.claims.fig2a import DIGIT_SEEDS, DIGIT_SIZE, DIGITS, GAUSSIANS
+from setminus_paper.claims.importance_against_formula import measure_digits, measure_gaussians
+from setminus_paper.run import Run
+
+__all__ = ["CLAIM", "DEFAULT_SEEDS", "plan"]
+
+CLAIM = (
+    "Where z1 says much about the label, the test loss of importance sampling climbs with the learning rate, because "
+    "the variance of its gradients does more harm in larger steps; that of the full classifier minus the principal "
+    "one stays where it is."
+)
+DEFAULT_SEEDS = 10
+DIVERGENCE = 30.0
+LAMBDA_DIGIT = 0.95
+GAUSSIAN_RATES = (0.003, 0.01, 0.03, 0.1, 0.2)
+DIGIT_RATES = (0.01, 0.03, 0.1, 0.2)
+
+
+def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
+    """One run for each learning rate, on Gaussians and on colored digits; the latter for the first few seeds.
+
+    Examples
+    --------
+    >>> runs = plan("quick", (0, 1, 2, 3))
+    >>> [run.config["rate"] for run in runs if run.config["data"] == "gaussians"]
+    [0.003, 0.01, 0.03, 0.1, 0.2]
+    """
+    gaussians = [replace(GAUSSIANS[scale], rate=rate) for rate in GAUSSIAN_RATES]
+    digits = [replace(DIGITS[scale], rate=rate) for rate in DIGIT_RATES]
+    size = DIGIT_SIZE[scale]
+    about_digits = {"scale": scale, "data": "colored digits", "lambda_digit": LAMBDA_DIGIT}
+    return [
+        *(
+            Run(
+                "fig2b",
+                {"scale": scale, "data": "gaussians", "divergence": DIVERGENCE, **asdict(schedule)},
+                seeds,
+                partial(measure_gaussians, divergence=DIVERGENCE, schedule=schedule),
+            )
+            for schedule in gaussians
+        ),
+        *(
+            Run(
+                "fig2b",
+                {**about_digits, **asdict(schedule), **asdict(size)},
+                seeds[: DIGIT_SEEDS[scale]],
+                partial(measure_digits, lambda_digit=LAMBDA_DIGIT, schedule=schedule, size=size),
+            )
+            for schedule in digits
+        ),
+    ]

@@ -1,0 +1,243 @@
+r"""Proposition 3 on finite variables: what encoders the domain losses ask for when the label's frequencies shift.
+
+An input is x = (label, v), an encoder p(code | x) a table; v, like the label, has another distribution in each
+domain. Against the best discriminator the encoder minimises ``E_source log d_0 + E_target log d_1`` with
+
+* plain: d = w_x, the domain given the code;
+* orthogonal: d = w_x \ w_1, with w_1 the domain given the label, as the paper has it;
+* orthogonal, label seen: the same, with w_x the domain given the code *and* the label.
+
+The proposition supposes that the code determines the label ("kept" below: each label has codes of its own). Then the
+last two are one and the same. Without that ("free") only the last has its minimum at aligned features: the second is
+lower still where a single code tells nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from scipy.optimize import linprog, minimize
+from scipy.special import rel_entr, softmax
+
+from setminus.datasets.synthetic.discrete import DiscreteModel
+from setminus.progress import Step
+from setminus_paper.claims.domain_losses import (
+    ADVERSARIES,
+    Adversary,
+    Floats,
+    coded,
+    domain_loss,
+    label_shift_model,
+    task_loss,
+)
+from setminus_paper.run import Run
+
+__all__ = ["CLAIM", "DEFAULT_SEEDS", "plan"]
+
+CLAIM = (
+    "With the orthogonalized discriminator the encoder is at the global optimum, -2 log 2, if and only if the features "
+    "of each label are distributed alike in both domains, whatever the label's frequencies; the plain discriminator "
+    "asks for alike features without regard to the label, which a shift of labels makes undesirable."
+)
+DEFAULT_SEEDS = 3
+SOURCE, TARGET = (0.7, 0.3), (0.3, 0.7)
+WEIGHTS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 20.0, 100.0)
+STARTS = {"quick": 4, "paper": 30}
+N_V, N_CODES = 4, 4
+RANDOM_ENCODERS = 150
+LARGEST_LOGIT = 15.0
+
+
+def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
+    """One run: all losses and encoders on one random model for each seed.
+
+    Examples
+    --------
+    >>> plan("quick", (0,))[0].config["source"]
+    [0.7, 0.3]
+    """
+    config = {"scale": scale, "source": list(SOURCE), "target": list(TARGET), "starts": STARTS[scale]}
+    return [Run("prop3", {**config, "n_codes": N_CODES}, seeds, partial(measure, starts=STARTS[scale]))]
+
+
+def measure(seeds: tuple[int, ...], step: Step, *, starts: int) -> Iterator[dict[str, Any]]:
+    """Minimise each loss over encoders that keep the labels apart and over free ones, alone and with the task."""
+    for seed in seeds:
+        model = label_shift_model(np.array(SOURCE), np.array(TARGET), N_V, seed)
+        rng = np.random.default_rng(seed)
+        with step(f"optimal encoders on model {seed}"):
+            optimum = {
+                adversary: {
+                    family: {**_best(model, adversary, family == "kept", starts, rng), "value_exact": exact}
+                    for family, exact in exact_minima(adversary).items()
+                }
+                for adversary in ADVERSARIES
+            }
+        with step(f"task and domain loss on model {seed}"):
+            sweep = {adversary: _sweep(model, adversary, starts, rng) for adversary in ADVERSARIES}
+        yield {
+            "optimum": optimum,
+            "constant": domain_loss(model, np.ones((2, N_V, 1)), "orthogonal")[0],
+            "constant_exact": exact_constant(),
+            "random": {family: _random(model, family == "kept", rng) for family in ("kept", "free")},
+            "aligned": best_aligned_accuracy(model),
+            "aligned_bound": 1 - 0.25 * float(np.abs(np.subtract(SOURCE, TARGET)).sum()),
+            "weights": list(WEIGHTS),
+            "sweep": sweep,
+        }
+
+
+def exact_minima(adversary: Adversary) -> dict[str, float | None]:
+    """The least loss over encoders that keep labels apart, and over all; None where no closed form is known here.
+
+    Examples
+    --------
+    >>> round(exact_minima("orthogonal")["kept"], 6)
+    -1.386294
+    """
+    source, target = np.array(SOURCE), np.array(TARGET)
+    divergence = float((rel_entr(source, (source + target) / 2) + rel_entr(target, (source + target) / 2)).sum())
+    aligned = -2 * float(np.log(2))
+    return {
+        # codes that keep the label keep its shift too: twice the Jensen-Shannon divergence of the label
+        "kept": aligned + divergence if adversary == "plain" else aligned,
+        "free": None if adversary == "orthogonal" else aligned,
+    }
+
+
+def exact_constant() -> float:
+    r"""The orthogonal loss of an encoder with a single code: w_x is one half, w_x \ w_1 the reverse of w_1.
+
+    Examples
+    --------
+    >>> round(exact_constant(), 6)
+    -1.899567
+    """
+    source, target = np.array(SOURCE), np.array(TARGET)
+    both = source + target
+    return float((source * np.log(target / both) + target * np.log(source / both)).sum())
+
+
+def minimise(
+    model: DiscreteModel,
+    adversary: Adversary,
+    start: Floats,
+    *,
+    keep_labels: bool,
+    weight: float = 1.0,
+    task: float = 0.0,
+) -> tuple[float, Floats]:
+    """The least ``task * task_loss + weight * domain_loss`` from a start (logits), and the encoder there."""
+    apart = _apart(start.shape) if keep_labels else np.zeros(start.shape)
+
+    def loss(flat: Floats) -> tuple[float, Floats]:
+        encoder = softmax(flat.reshape(start.shape) + apart, axis=2)
+        value, slope = domain_loss(model, encoder, adversary)
+        value, slope = weight * value, weight * slope
+        if task:
+            error, error_slope = task_loss(model, encoder)
+            value, slope = value + task * error, slope + task * error_slope
+        return value, (encoder * (slope - (encoder * slope).sum(axis=2, keepdims=True))).ravel()
+
+    found = minimize(
+        loss,
+        start.ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        # no code may die out: its discriminator would be 0 / 0
+        bounds=[(-LARGEST_LOGIT, LARGEST_LOGIT)] * start.size,
+        options={"maxiter": 500, "ftol": 1e-15, "gtol": 1e-9},
+    )
+    return float(found.fun), softmax(found.x.reshape(start.shape) + apart, axis=2)
+
+
+def described(model: DiscreteModel, encoder: Floats) -> dict[str, float]:
+    """How far the domains' codes are apart, given the label and without it; how well the source's predictor does.
+
+    Examples
+    --------
+    >>> model = label_shift_model(np.array(SOURCE), np.array(TARGET), n_v=2, seed=0)
+    >>> label_only = np.broadcast_to(np.eye(2)[:, None, :], (2, 2, 2))
+    >>> {name: round(value, 6) for name, value in described(model, label_only).items()}
+    {'given_label': 0.0, 'marginal': 0.4, 'source_accuracy': 1.0, 'target_accuracy': 1.0}
+    """
+    mass = coded(model, encoder)
+    given_label = mass / mass.sum(axis=2, keepdims=True)
+    predictor = mass[0].argmax(axis=0)
+    accuracy = mass[:, predictor, np.arange(mass.shape[2])].sum(axis=1)
+    return {
+        "given_label": float(0.5 * np.abs(given_label[0] - given_label[1]).sum(axis=1).max()),
+        "marginal": float(0.5 * np.abs(mass[0].sum(axis=0) - mass[1].sum(axis=0)).sum()),
+        "source_accuracy": float(accuracy[0]),
+        "target_accuracy": float(accuracy[1]),
+    }
+
+
+def best_aligned_accuracy(model: DiscreteModel) -> float:
+    """The best accuracy, mean of both domains, of predictions that are equally frequent in both: a linear program."""
+    source, target = model.joint / model.prior[:, None, None]
+    n_labels, n_v = source.shape
+    own = np.eye(n_labels)[:, None, :] * (source + target)[:, :, None] / 2
+    # one row for each prediction: its frequency in the source less that in the target
+    aligned = np.einsum("yv,zw->zyvw", source - target, np.eye(n_labels)).reshape(n_labels, -1)
+    normalized = np.kron(np.eye(n_labels * n_v), np.ones(n_labels))
+    right = np.concatenate([np.zeros(n_labels), np.ones(n_labels * n_v)])
+    found = linprog(-own.ravel(), A_eq=np.vstack([aligned, normalized]), b_eq=right, bounds=(0, 1), method="highs")
+    return -float(found.fun)
+
+
+def _apart(shape: tuple[int, ...]) -> Floats:
+    """Logits that give each label codes of its own; what is left elsewhere, e^-60, is far below rounding."""
+    owner = np.arange(shape[2]) * shape[0] // shape[2]
+    return np.where(owner == np.arange(shape[0])[:, None], 0.0, -60.0)[:, None, :]
+
+
+def _starts(model: DiscreteModel, starts: int, rng: np.random.Generator) -> Floats:
+    return rng.normal(size=(starts, *model.joint.shape[1:], N_CODES))
+
+
+def _best(
+    model: DiscreteModel, adversary: Adversary, keep_labels: bool, starts: int, rng: np.random.Generator
+) -> dict[str, float]:
+    found = [minimise(model, adversary, start, keep_labels=keep_labels) for start in _starts(model, starts, rng)]
+    value, encoder = min(found, key=lambda pair: pair[0])
+    # where many encoders are optimal, which one is met depends on the start: the mean tells more than one of them
+    accuracy = np.mean([described(model, end)["target_accuracy"] for _, end in found])
+    return {
+        **described(model, encoder),
+        "value": value,
+        "value_worst_start": max(value for value, _ in found),
+        "target_accuracy_mean": float(accuracy),
+    }
+
+
+def _sweep(model: DiscreteModel, adversary: Adversary, starts: int, rng: np.random.Generator) -> dict[str, list[float]]:
+    rows = []
+    starts_here = list(_starts(model, starts, rng))
+    for weight in WEIGHTS:
+        # divided by the larger of both weights, so that the optimizer's tolerances keep their meaning
+        scale = max(1.0, weight)
+        found = [
+            minimise(model, adversary, start, keep_labels=False, weight=weight / scale, task=1 / scale)
+            for start in starts_here
+        ]
+        encoder = min(found, key=lambda pair: pair[0])[1]
+        rows.append(described(model, encoder))
+        # the losses have local minima: the best of one weight is a start for the next
+        starts_here = [*_starts(model, starts, rng), np.clip(np.log(encoder) + LARGEST_LOGIT, -LARGEST_LOGIT, None)]
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def _random(model: DiscreteModel, keep_labels: bool, rng: np.random.Generator) -> dict[str, list[float]]:
+    """The orthogonal loss and the label-conditional distance of random encoders, from blurred to sharp."""
+    shape = (*model.joint.shape[1:], N_CODES)
+    apart = _apart(shape) if keep_labels else 0.0
+    values, distances = [], []
+    for width in np.geomspace(0.01, 10, RANDOM_ENCODERS):
+        encoder = softmax(width * rng.normal(size=shape) + apart, axis=2)
+        values.append(round(domain_loss(model, encoder, "orthogonal")[0], 6))
+        distances.append(round(described(model, encoder)["given_label"], 6))
+    return {"value": values, "given_label": distances}

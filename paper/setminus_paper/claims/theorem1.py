@@ -1,0 +1,172 @@
+r"""Theorem 1 beside what is measured: the excess risk of the full and of the orthogonal classifier as the data grow.
+
+On finite variables with two equally frequent classes everything but the data is known: the risk is a sum over all
+values of x, and the empirical risk minimiser over ``W = {w : m <= w <= 1 - m}`` is the frequency of the class at each
+x, clipped. To first order in the error of the full classifier ``w_x``::
+
+    R(w_x) - R(w_x*)              ~ chi2(|X|) / (2 n)                                            falls as 1 / n
+    R(w_x \ w_1) - R(w_x* \ w_1)  ~ N(0, sum p(x) (o(x) - t(x))^2 / (t(x) (1 - t(x))) / n)       falls as 1 / sqrt(n)
+
+with ``t = p(y=1|x)`` and ``o = p(y=1|z2)``: the first has no term of first order because t minimises the risk. The
+proof's step ``|R(w_x \ w_1) - R(w_x* \ w_1)| <= (1 + gamma) |R(w_x) - R(w_x*)|`` thus cannot hold for large n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln
+
+from setminus.core.bounds import generalization_bound
+from setminus.core.orthogonalize import orthogonalize
+from setminus.datasets.synthetic.discrete import DiscreteModel
+from setminus.progress import Step
+from setminus_paper.run import Run
+
+__all__ = ["CLAIM", "DEFAULT_SEEDS", "plan"]
+
+Floats = NDArray[np.float64]
+
+CLAIM = (
+    "With probability 1 - delta the excess risk of the empirical orthogonal classifier is at most "
+    "(1 + gamma) (2 Rademacher complexity + 2 log(1/m) sqrt(2 log(1/delta) / n)); the proof bounds it by (1 + gamma) "
+    "times the excess risk of the full classifier."
+)
+DEFAULT_SEEDS = 5
+N = tuple(round(n) for n in np.geomspace(1e2, 1e8, 13))
+DRAWS = {"quick": 400, "paper": 5000}
+DELTA = 0.05
+N_Z1, N_Z2 = 3, 4
+FIT_FROM = 10_000
+"""Smaller samples leave values of x unseen, and terms of second order in sight: they are kept out of the slopes."""
+
+
+def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
+    """One run: all sample sizes on one random model for each seed.
+
+    Examples
+    --------
+    >>> plan("quick", (0,))[0].config["draws"]
+    400
+    """
+    config = {"scale": scale, "draws": DRAWS[scale], "delta": DELTA, "n_z1": N_Z1, "n_z2": N_Z2}
+    return [Run("theorem1", config, seeds, partial(measure, draws=DRAWS[scale]))]
+
+
+def measure(seeds: tuple[int, ...], step: Step, *, draws: int) -> Iterator[dict[str, Any]]:
+    """Measure the excess risks over many samples of each size, on the model of each seed."""
+    for seed in seeds:
+        drawn = DiscreteModel.random(2, N_Z1, N_Z2, seed)
+        model = DiscreteModel(drawn.joint / drawn.prior[:, None, None] / 2)
+        with step(f"samples of model {seed}"):
+            yield _measured(model, draws, np.random.default_rng(seed))
+
+
+def excess_risks(model: DiscreteModel, counts: NDArray[np.int64], m: float) -> tuple[Floats, Floats]:
+    r"""R(w_x) - R(w_x*) and R(w_x \ w_1) - R(w_x* \ w_1) of the classifiers fitted to each table of counts.
+
+    Parameters
+    ----------
+    model : DiscreteModel
+        Two equally frequent classes.
+    counts : ndarray of shape (draws, 2, n_x)
+        Rows of each class at each value of x = (z1, z2).
+    m : float
+        Fitted probabilities lie between m and 1 - m.
+
+    Returns
+    -------
+    full, orthogonal : ndarray of shape (draws,)
+
+    Examples
+    --------
+    >>> drawn = DiscreteModel.random(n_classes=2, n_z1=2, n_z2=2, seed=0)
+    >>> model = DiscreteModel(drawn.joint / drawn.prior[:, None, None] / 2)
+    >>> many = np.round(1e12 * model.joint.reshape(1, 2, -1)).astype(np.int64)
+    >>> [bool(abs(excess[0]) < 1e-9) for excess in excess_risks(model, many, m=0.001)]
+    [True, True]
+    """
+    z1, z2 = (axis.ravel() for axis in np.indices(model.joint.shape[1:]))
+    joint = model.joint.reshape(2, -1).T
+    best, principal = model.full(z1, z2), model.principal(z1)
+    total = counts.sum(axis=1)
+    share = np.divide(counts[:, 1], total, out=np.full(total.shape, 0.5), where=total > 0).clip(m, 1 - m)
+    fitted = np.stack([1 - share, share], axis=-1)
+    minus = np.broadcast_to(principal, fitted.shape)
+    excesses = [
+        (joint * (np.log(reference) - np.log(found))).sum(axis=(1, 2))
+        for found, reference in (
+            (fitted, best),
+            (orthogonalize(fitted, minus, "uniform"), orthogonalize(best, principal, "uniform")),
+        )
+    ]
+    return excesses[0], excesses[1]
+
+
+def rademacher(counts: ArrayLike, m: float) -> float:
+    """The Rademacher complexity of W on a sample with these numbers of rows at the values of x.
+
+    For each x the best w follows the sign of the sum S of its signs, so that the supremum's mean is
+    ``(1 - 2 m) / (2 n) * sum over x of E|S|``, and ``E|S| = k binom(k - 1, floor((k - 1) / 2)) / 2^(k - 1)`` at k rows.
+
+    Examples
+    --------
+    >>> rademacher([1, 2], m=0.1) == 0.8 / 6 * 2
+    True
+    """
+    k = np.asarray(counts, dtype=np.float64)
+    k = k[k > 0]
+    half = np.floor((k - 1) / 2)
+    log_binomial = gammaln(k) - gammaln(half + 1) - gammaln(k - half)
+    mean_absolute = k * np.exp(log_binomial - (k - 1) * np.log(2))
+    return float((1 - 2 * m) / (2 * k.sum()) * mean_absolute.sum())
+
+
+def expected_excess(model: DiscreteModel, n: Floats) -> tuple[Floats, Floats]:
+    """The means of both absolute excess risks for large n: the formulas at the head of this file."""
+    z1, z2 = (axis.ravel() for axis in np.indices(model.joint.shape[1:]))
+    truth, orthogonal = model.full(z1, z2)[:, 1], model.orthogonal(z2)[:, 1]
+    p_x = model.joint.sum(axis=0).ravel()
+    variance = (p_x * (orthogonal - truth) ** 2 / (truth * (1 - truth))).sum()
+    return len(p_x) / (2 * n), np.sqrt(2 / np.pi * variance / n)
+
+
+def _measured(model: DiscreteModel, draws: int, rng: np.random.Generator) -> dict[str, Any]:
+    z1, z2 = (axis.ravel() for axis in np.indices(model.joint.shape[1:]))
+    posterior = model.full(z1, z2)
+    # half the least probability: the family then holds the truth, as the theorem's w_x* needs
+    m = float(posterior.min() / 2)
+    gamma = {"printed": float(1 / (2 * model.joint).min()), "proof": float(1 / posterior.min())}
+    columns: dict[str, list[float]] = {}
+    for n in N:
+        counts = rng.multinomial(n, model.joint.ravel(), size=draws).reshape(draws, 2, -1)
+        full, orthogonal = (np.abs(excess) for excess in excess_risks(model, counts, m))
+        complexity = float(np.mean([rademacher(table.sum(axis=0), m) for table in counts[:50]]))
+        bound = generalization_bound(complexity, n, m, gamma["printed"], DELTA)
+        row = {
+            "full": float(full.mean()),
+            "orthogonal": float(orthogonal.mean()),
+            "orthogonal_quantile": float(np.quantile(orthogonal, 1 - DELTA)),
+            "rademacher": complexity,
+            "bound": bound,
+            "above_bound": float(np.mean(orthogonal > bound)),
+            # the step of the proof, with each of the two gammas
+            "step_fails_printed": float(np.mean(orthogonal > (1 + gamma["printed"]) * full)),
+            "step_fails_proof": float(np.mean(orthogonal > (1 + gamma["proof"]) * full)),
+        }
+        for name, value in row.items():
+            columns.setdefault(name, []).append(value)
+    exact = dict(zip(("full_exact", "orthogonal_exact"), expected_excess(model, np.array(N, dtype=float)), strict=True))
+    slopes = {f"slope_{name}": _slope(columns[name]) for name in ("full", "orthogonal", "bound")}
+    return {"n": list(N), "m": m, "gamma": gamma, **columns, **{k: v.tolist() for k, v in exact.items()}, **slopes}
+
+
+def _slope(values: list[float]) -> float:
+    """Of log value against log n, by least squares."""
+    n, value = np.array(N), np.array(values)
+    large = n >= FIT_FROM
+    return float(np.polyfit(np.log(n[large]), np.log(value[large]), 1)[0])

@@ -1,0 +1,1 @@
+"""Readers of the paper's image sets."""

@@ -1,0 +1,240 @@
+"""Faces of CelebA in two domains that differ in two attributes, read from the official files.
+
+The paper's CelebA-GH has non-blond men as domain A and blond women as domain B: `z1` is the sex, to be changed,
+`z2` the hair, to be kept. Any two of the forty attributes will do. In a `Split` of faces `y` is the domain, or -1
+for the faces of neither: those that tell the two attributes apart, and from which the oracles learn. The transfer
+learns from ``split.take(split.y >= 0)``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setminus.datasets.image_files import check_size, decode_into, show_names, stored_files
+from setminus.datasets.sources import ChecksumError, DataUnavailableError
+from setminus.datasets.split import UNLABELLED, Split
+
+logger = logging.getLogger(__name__)
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+ATTRIBUTES = "list_attr_celeba.txt"
+IMAGES = "img_align_celeba"
+ARCHIVES = tuple(f"{IMAGES}{suffix}" for suffix in (".zip", ".tar", ".tar.gz", ".tgz"))
+
+
+@dataclass(frozen=True)
+class CelebaTask:
+    """Which faces are domain A and which B, by two attributes.
+
+    ``z1`` and ``z2`` are 0 where a face is as domain A has it and 1 where it is as B has it; the domains differ in
+    `change` always, and in `keep` unless `a_has_keep` is None.
+
+    Parameters
+    ----------
+    change : str
+        The attribute that a transfer should change, as the official file spells it.
+    keep : str
+        The attribute that it should leave as it is.
+    a_has_change : bool
+        Whether the faces of domain A have `change`; those of B are the others.
+    a_has_keep : bool or None
+        Whether the faces of domain A have `keep`, those of B being the others; None where faces of both kinds are
+        in both domains, and then ``z2`` is 1 for those that have it.
+
+    Examples
+    --------
+    >>> y, z1, z2 = CELEBA_GH.roles(np.array([True, False, True]), np.array([False, True, True]))
+    >>> y.tolist(), z1.tolist(), z2.tolist()
+    ([0, 1, -1], [0, 1, 0], [0, 1, 1])
+    """
+
+    change: str = "Male"
+    keep: str = "Blond_Hair"
+    a_has_change: bool = True
+    a_has_keep: bool | None = False
+
+    def __post_init__(self) -> None:
+        if self.change == self.keep:
+            raise ValueError(f"change and keep are both {self.change!r}: give two different attributes.")
+
+    def roles(self, has_change: Bools, has_keep: Bools) -> tuple[Ints, Ints, Ints]:
+        """Say the domain and both factors of faces that have the attributes or not.
+
+        Parameters
+        ----------
+        has_change, has_keep : bool arrays of shape (n,)
+            Whether each face has the attribute.
+
+        Returns
+        -------
+        y, z1, z2 : int arrays of shape (n,)
+            0 for domain A, 1 for B; `y` is -1 for the faces of neither.
+        """
+        z1 = (has_change != self.a_has_change).astype(np.int64)
+        z2 = (has_keep != bool(self.a_has_keep)).astype(np.int64)
+        y = z1 if self.a_has_keep is None else np.where(z1 == z2, z1, UNLABELLED)
+        return y, z1, z2
+
+
+CELEBA_GH = CelebaTask()
+"""Table 2 of the paper: non-blond men against blond women, hair kept."""
+CELEBA = CelebaTask(a_has_keep=None)
+"""Table 6 of the paper: all men against all women, hair kept."""
+
+
+def load_celeba(
+    task: CelebaTask = CELEBA_GH,
+    size: int = 64,
+    *,
+    per_group: int | None = None,
+    random_state: int = 0,
+    folder: str | os.PathLike[str] | None = None,
+) -> Split:
+    """Load the faces of a task from ``list_attr_celeba.txt`` and ``img_align_celeba`` (folder, zip or tar).
+
+    An archive is read as a stream, only the faces that are wanted are decoded, and nothing is written to the disk.
+    The largest square in the middle of a face is resized, by which small ones are enlarged.
+
+    Parameters
+    ----------
+    task : CelebaTask
+        Which attributes make the domains.
+    size : int
+        Height and width of the images.
+    per_group : int, optional
+        The most faces to take of each of the four groups of (z1, z2), drawn at random; all by default.
+    random_state : int
+        Seed of that draw.
+    folder : path, optional
+        Where both files are; by default ``images/celeba`` in the folder ``SETMINUS_DATA``.
+
+    Returns
+    -------
+    Split
+        `x` is uint8 of shape (n, size, size, 3), `y` the domain (0, 1, or -1 for neither), `z1` the attribute to
+        change and `z2` that to keep, in the order of the official file.
+
+    Raises
+    ------
+    DataUnavailableError
+        If a file is not there.
+    ChecksumError
+        If a file is damaged.
+    UnreadableImageError
+        If faces are damaged; the message names them.
+    """
+    check_size(size)
+    place = _folder(folder)
+    names, has = _attributes(place / ATTRIBUTES, (task.change, task.keep))
+    y, z1, z2 = task.roles(has[:, 0], has[:, 1])
+    rows = _draw(2 * z1 + z2, per_group, random_state)
+    for domain, letter in enumerate("AB"):
+        count = int((y[rows] == domain).sum())
+        if count < 2:
+            raise ValueError(f"domain {letter} of {task} has {count} faces: at least 2 are needed.")
+    _say_terms()
+    x = np.empty((len(rows), size, size, 3), dtype=np.uint8)
+    decode_into(x, _wanted(place, {names[row]: i for i, row in enumerate(rows)}))
+    return Split(x=x, y=y[rows], z1=z1[rows], z2=z2[rows])
+
+
+_ADVICE = (
+    f"Put the official {ATTRIBUTES} and {IMAGES} (folder, .zip or .tar; mmlab.ie.cuhk.edu.hk/projects/CelebA.html) "
+    "into images/celeba/ of a folder and set the environment variable SETMINUS_DATA to that folder."
+)
+
+
+@functools.cache
+def _say_terms() -> None:
+    # cached: once in a process is enough
+    logger.warning("CelebA: by its owners' terms these faces are for non-commercial research only.")
+
+
+def _folder(given: str | os.PathLike[str] | None) -> Path:
+    if given is not None:
+        return Path(given)
+    data = os.environ.get("SETMINUS_DATA")
+    if not data:
+        raise DataUnavailableError(f"CelebA could not be had: SETMINUS_DATA is not set. {_ADVICE}")
+    return Path(data, "images", "celeba")
+
+
+def _attributes(file: Path, wanted: Sequence[str]) -> tuple[list[str], Bools]:
+    """The files in the order of the official list, and whether each has the attributes, of shape (n, len(wanted)).
+
+    The list has the number of faces on the first line, the attributes on the second, then a file and 1 or -1 for each.
+    """
+    try:
+        announced, header, *lines = file.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        raise DataUnavailableError(f"{file} does not exist. {_ADVICE}") from None
+    # no text, or not even two lines
+    except ValueError as error:
+        raise ChecksumError(f"{file} is not the official list ({error}). Replace the file.") from error
+    known = header.split()
+    columns = [1 + _position(name, known) for name in wanted]
+    has = {}
+    for line in lines:
+        name, *values = cells = line.split() or [""]
+        # a name with a folder in it could lead anywhere
+        if len(values) != len(known) or PurePosixPath(name).name != name or "\\" in name or "\0" in name:
+            raise ChecksumError(
+                f"{file} has the row {line[:40]!r}: expected a file name and {len(known)} values. Replace the file."
+            )
+        has[name] = [cells[column] for column in columns]
+    if announced.strip() != str(len(lines)) or len(has) < len(lines):
+        raise ChecksumError(
+            f"{file} announces {announced[:20]!r} faces, but has {len(has)} different ones in {len(lines)} rows: "
+            "it is not the whole official list. Replace the file."
+        )
+    table = np.array(list(has.values()))
+    if not np.all((table == "1") | (table == "-1")):
+        raise ChecksumError(f"{file} has values {np.unique(table)[:5].tolist()}: all must be 1 or -1. Replace it.")
+    return list(has), table == "1"
+
+
+def _position(name: str, known: list[str]) -> int:
+    if name in known:
+        return known.index(name)
+    folded = {one.casefold(): one for one in known}
+    near = difflib.get_close_matches(name.casefold().replace(" ", "_"), folded, n=1, cutoff=0.5)
+    hint = f"did you mean {folded[near[0]]!r}?" if near else f"the known ones are {', '.join(known)}."
+    raise ValueError(f"no attribute is called {name!r}: {hint}")
+
+
+def _draw(group: Ints, per_group: int | None, random_state: int) -> Ints:
+    """The rows to take, in their order."""
+    if per_group is None:
+        return np.arange(len(group))
+    if per_group < 1:
+        raise ValueError(f"per_group is {per_group}: at least 1 face of each group is needed.")
+    rng = np.random.default_rng(random_state)
+    members = [np.flatnonzero(group == one) for one in np.unique(group)]
+    return np.sort(np.concatenate([rng.permutation(rows)[:per_group] for rows in members]))
+
+
+def _wanted(place: Path, rows: dict[str, int]) -> Iterator[tuple[int, str, bytes | Path]]:
+    """Row, name and content of the faces, in the order in which they are stored; an error where some are not."""
+    stored = next((place / name for name in (f"{IMAGES}/{IMAGES}", IMAGES, *ARCHIVES) if (place / name).exists()), None)
+    if stored is None:
+        raise DataUnavailableError(f"{place} has none of {IMAGES}/, {', '.join(ARCHIVES)}. {_ADVICE}")
+    missing = dict(rows)
+    for name, content in stored_files(stored, rows.keys()):
+        if missing.pop(name, None) is not None:
+            yield rows[name], name, content
+    if missing:
+        raise ChecksumError(
+            f"{stored} lacks {len(missing)} of {len(rows)} faces that {ATTRIBUTES} lists: {show_names(missing)}. "
+            "Use both files of the same copy."
+        )

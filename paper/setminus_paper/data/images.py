@@ -1,0 +1,206 @@
+"""The image sets of the paper, one call each: prepared files where they are, the owners' files otherwise."""
+
+from __future__ import annotations
+
+import logging
+import os
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setminus.datasets.sources import ChecksumError, DataUnavailableError, cache_folder, find_local
+from setminus.datasets.split import UNLABELLED, Split
+from setminus.files import atomic_write
+from setminus_paper.data.drawn_digits import DRAWN_SETS, draw_digits
+from setminus_paper.data.image_sets import IMAGE_SETS, ImageSet
+from setminus_paper.data.official_images import Arrays, forget_fetched, read_official
+
+logger = logging.getLogger(__name__)
+
+Part = Literal["train", "test", "unlabelled"]
+
+
+def load_images(name: str, part: Part = "train") -> Split:
+    """Load a part of an image set.
+
+    The prepared ``images/<name>.npz`` of the folder ``SETMINUS_DATA`` comes first. Without it, the official files
+    are read, from that folder or from where the table of sources has them, and kept in the cache as such an
+    ``.npz``: it appears there whole or not at all, and the next call finds it.
+
+    Prepared files may hold a random part of a set; official ones are read whole. "drawn_digits" has no files: they
+    are drawn anew, the same at each call.
+
+    Parameters
+    ----------
+    name : {"mnist", "usps", "mnist_m", "svhn", "drawn_digits", "gtsrb", "syn_signs", "cifar10", "stl10"}
+        The set; `class_names` says what its labels stand for.
+    part : {"train", "test", "unlabelled"}
+        Not every set has all three.
+
+    Returns
+    -------
+    Split
+        `x` is uint8 of shape (n, height, width, channels), one channel where the images are grey; `y` is int64,
+        -1 where there are no labels.
+
+    Raises
+    ------
+    ChecksumError
+        If a file in ``SETMINUS_DATA`` is damaged or another one than expected.
+    DataUnavailableError
+        If no source has the set.
+    """
+    known = _image_set(name)
+    if known.drawn:
+        return _drawn(part)
+    given = find_local(f"{name}.npz")
+    if given is not None:
+        return load_npz(given, part, known)
+    prepared = cache_folder() / "prepared" / f"{name}.npz"
+    if prepared.is_file():
+        try:
+            return load_npz(prepared, part, known)
+        except ChecksumError as error:
+            # the cache is ours to replace
+            logger.warning("ignoring the prepared copy: %s", error)
+    _prepare(known, prepared)
+    return load_npz(prepared, part, known)
+
+
+def class_names(name: str) -> tuple[str, ...]:
+    """Say what the labels 0, 1, 2, ... of a set stand for.
+
+    Parameters
+    ----------
+    name : str
+        As for `load_images`.
+
+    Returns
+    -------
+    tuple of str
+        One name per class.
+
+    Examples
+    --------
+    >>> class_names("cifar10")[6], class_names("gtsrb")[14]
+    ('frog', 'stop')
+    """
+    return _image_set(name).class_names
+
+
+def load_npz(path: str | os.PathLike[str], part: Part = "train", known: ImageSet | None = None) -> Split:
+    """Load a part of a prepared file, also of one's own making.
+
+    Parameters
+    ----------
+    path : path
+        An ``.npz`` with ``x_train``, ``y_train``, ``x_test``, ``y_test``, or some of them, or ``x_unlabelled``:
+        uint8 images of shape (n, height, width) or (n, height, width, channels), integer labels of shape (n,).
+    part : {"train", "test", "unlabelled"}
+        Which of them.
+    known : ImageSet, optional
+        The set that it must be; by default any size and any labels from 0 will do.
+
+    Returns
+    -------
+    Split
+        As from `load_images`.
+
+    Raises
+    ------
+    ChecksumError
+        If the file is damaged, or does not hold images and labels of this kind.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "mine.npz")
+    ...     np.savez(path, x_train=np.zeros((3, 8, 8), dtype=np.uint8), y_train=np.array([2, 0, 1]))
+    ...     split = load_npz(path)
+    >>> split.x.shape, split.y.tolist()
+    ((3, 8, 8, 1), [2, 0, 1])
+    """
+    keys = (f"x_{part}",) if part == "unlabelled" else (f"x_{part}", f"y_{part}")
+    try:
+        # no pickle: a file from a stranger must not run code. Reading an array whole also checks its crc
+        with np.load(path, allow_pickle=False) as file:
+            names = list(file.files)
+            arrays = {key: file[key] for key in keys if key in names}
+    except FileNotFoundError:
+        raise
+    # no zip, a cut or spoiled one, a single array, a pickle
+    except (OSError, EOFError, ValueError, TypeError, zipfile.BadZipFile, zlib.error) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise ChecksumError(f"{path} is no whole .npz of images ({reason}). Replace or remove the file.") from error
+    if not arrays:
+        parts = sorted(name.removeprefix("x_") for name in names if name.startswith("x_"))
+        raise ValueError(f"{path} has no part {part!r}: it has {parts}.")
+    if len(arrays) < len(keys):
+        raise ChecksumError(f"{path} holds {sorted(names)}: a labelled part needs both of {list(keys)}.")
+    return _split(arrays[keys[0]], arrays.get(f"y_{part}"), str(path), known)
+
+
+def _image_set(name: str) -> ImageSet:
+    if name not in IMAGE_SETS:
+        raise ValueError(f"no image set is called {name!r}; the known ones are {sorted(IMAGE_SETS)}.")
+    return IMAGE_SETS[name]
+
+
+def _drawn(part: str) -> Split:
+    if part not in DRAWN_SETS:
+        raise ValueError(f"drawn_digits has no part {part!r}: it has {sorted(DRAWN_SETS)}.")
+    n, random_state = DRAWN_SETS[part]
+    return draw_digits(n, random_state=random_state)
+
+
+def _prepare(known: ImageSet, prepared: Path) -> None:
+    try:
+        arrays = read_official(known.name)
+    except DataUnavailableError as error:
+        folder = os.environ.get("SETMINUS_DATA")
+        absent = f"{Path(folder, 'images', known.name)}.npz does not exist" if folder else "not set"
+        tried = dict.fromkeys([f"  - SETMINUS_DATA: {absent}", *str(error).splitlines()])
+        raise DataUnavailableError(
+            f"{known.name} could not be had from any source.\n"
+            + "".join(f"{line}\n" for line in tried)
+            + f"Put the prepared file at images/{known.name}.npz in a folder and set the environment variable "
+            f"SETMINUS_DATA to that folder, {known.advice}"
+        ) from None
+    checked: Arrays = {}
+    for part in get_args(Part):
+        if f"x_{part}" in arrays:
+            labels = arrays.get(f"y_{part}")
+            split = _split(arrays[f"x_{part}"], labels, f"the official {part} part of {known.name}", known)
+            checked |= {f"x_{part}": split.x} | ({} if labels is None else {f"y_{part}": split.y})
+    prepared.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(prepared) as partial:
+        np.savez(partial, allow_pickle=False, **checked)
+    forget_fetched(known.name)
+    logger.info("prepared %s at %s", known.name, prepared)
+
+
+def _split(x: NDArray[Any], labels: NDArray[Any] | None, place: str, known: ImageSet | None) -> Split:
+    """Images with their channels and labels as int64; an error where either is not what it should be."""
+    if x.ndim == 3:
+        x = x[..., None]
+    if x.dtype != np.uint8 or x.ndim != 4 or (known is not None and x.shape[1:] != known.shape):
+        expected = "(n, height, width, channels)" if known is None else f"(n, {', '.join(map(str, known.shape))})"
+        raise ChecksumError(f"{place} has images of {x.dtype} and shape {x.shape}: expected uint8 of shape {expected}.")
+    if labels is None:
+        return Split(x=np.ascontiguousarray(x), y=np.full(len(x), UNLABELLED))
+    if not np.issubdtype(labels.dtype, np.integer) or labels.shape != (len(x),):
+        raise ChecksumError(
+            f"{place} has labels of {labels.dtype} and shape {labels.shape}: "
+            f"expected one integer for each of the {len(x)} images."
+        )
+    y = labels.astype(np.int64)
+    n_classes = y.max(initial=0) + 1 if known is None else len(known.class_names)
+    if not np.all((y >= 0) & (y < n_classes)):
+        raise ChecksumError(f"{place} has labels from {y.min()} to {y.max()}: expected 0 to {n_classes - 1}.")
+    return Split(x=np.ascontiguousarray(x), y=y)

@@ -1,0 +1,155 @@
+"""The parts of the tour beside the census: claims of the theory, colored digits, and one small adaptation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from setminus.commands.demo import Part, Records, Summary
+from setminus.records import Record
+from setminus_paper.data.images import load_images
+from setminus_paper.experiments import TRAINING, reproduce
+from setminus_paper.report.laboratory.section import summary_of, title_of
+from setminus_paper.run import Progress, execute
+
+if TYPE_CHECKING:
+    from setminus.commands.display import Display
+
+__all__ = [
+    "ADAPTATION",
+    "DIGITS",
+    "THEORY",
+    "adaptation",
+    "check_training",
+    "digits",
+    "run_adaptation",
+    "run_digits",
+    "theory",
+]
+
+THEORY = {"fig1": 1, "prop4": 5, "theorem1": 1}
+"""The claims that the tour checks, and on how many seeds: seconds each."""
+DIGITS = ("vanilla", "orthogonal_oracle")
+"""The rows of table 1 that the tour trains, at a size of its own."""
+ADAPTATION = "small_digits"
+JOBS = 2
+"""Processes of the parts that train networks."""
+
+
+def check_training() -> None:
+    """Raise before any long work where networks cannot be trained.
+
+    Raises
+    ------
+    ImportError
+        Where the extra nn is not installed.
+    DataUnavailableError
+        Where MNIST is neither here nor to be had.
+    """
+    for module in TRAINING:
+        if find_spec(module) is None:
+            raise ImportError(
+                f'the tour\'s digits and adaptation train networks and need {module}: pip install "setminus[nn]"'
+            )
+    # and so that the processes find it prepared
+    load_images("mnist")
+
+
+def run_digits(
+    records: Path,
+    *,
+    seed: int = 0,
+    progress: Progress = lambda done, total: None,
+    failed: Callable[[str, str], object] = lambda why, trace: None,
+) -> list[Record]:
+    r"""Translate colored digits by plain CycleGAN, and against ``w_x \ w_1``: table 1, smaller than its quick scale.
+
+    Parameters
+    ----------
+    records : Path
+        Their file; a row that it holds is not trained again.
+    seed : int
+    progress, failed
+        See `execute`.
+
+    Returns
+    -------
+    list of dict
+    """
+    from setminus_paper.transfer import table1
+
+    return execute(
+        table1.plan("demo", (seed,), DIGITS),
+        records,
+        jobs=JOBS,
+        job=table1.JOB,
+        command=f"setminus demo --parts digits --seed {seed}",
+        claim=table1.CLAIM,
+        progress=progress,
+        failed=failed,
+    )
+
+
+def run_adaptation(
+    records: Path,
+    *,
+    progress: Progress = lambda done, total: None,
+    failed: Callable[[str, str], object] = lambda why, trace: None,
+) -> list[Record]:
+    """Adapt from one set of digits to another with another mix, by three methods.
+
+    Parameters
+    ----------
+    records : Path
+        Their file.
+    progress, failed
+        See `execute`.
+
+    Returns
+    -------
+    list of dict
+    """
+    return reproduce(ADAPTATION, records, jobs=JOBS, progress=progress, failed=failed)
+
+
+def _theory(out: Path, seed: int, display: Display) -> Records:
+    found = []
+    for name, seeds in THEORY.items():
+        with display.step(f"{title_of(name)}, beside its closed form"):
+            found += reproduce(name, out / name / "records.jsonl", seeds=seeds)
+    return found
+
+
+def _theory_rows(records: Records) -> Summary:
+    rows = []
+    for name in dict.fromkeys(record["name"] for record in records):
+        # the rest of what was measured is on the page
+        told = summary_of([record for record in records if record["name"] == name])[:2]
+        rows += [(f"{title_of(name)}, {what}", expected, measured) for what, expected, measured in told]
+    return rows
+
+
+def _digits(out: Path, seed: int, display: Display) -> Records:
+    with display.runs("colored digits, small: CycleGAN, plain and against w_x \\ w_1") as shown:
+        return run_digits(
+            out / "table1" / "records.jsonl",
+            seed=seed,
+            progress=shown.progress,
+            failed=lambda why, trace: shown.failed(why),
+        )
+
+
+def _adaptation(out: Path, seed: int, display: Display) -> Records:
+    with display.runs("MNIST to UCI's digits, another mix: three ways to adapt") as shown:
+        return run_adaptation(
+            out / ADAPTATION / "records.jsonl",
+            progress=shown.progress,
+            failed=lambda why, trace: shown.failed(why),
+        )
+
+
+theory = Part("The theory", check=lambda: None, run=_theory, summary=_theory_rows)
+digits = Part("Colored digits, smaller than the paper's", check=check_training, run=_digits, summary=summary_of)
+adaptation = Part("Digits in another mix", check=check_training, run=_adaptation, summary=summary_of)

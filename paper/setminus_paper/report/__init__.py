@@ -1,0 +1,1 @@
+"""Records of the reproduction to sections of a page."""

@@ -1,0 +1,142 @@
+"""Images of a table of style transfer and what each method made of them, row below row."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setminus.report.charts.matplotlib_charts import save_figure
+from setminus.report.errors import RecordError
+from setminus_paper.report.style_transfer_rows import by_method
+
+__all__ = ["Grid", "Strip", "draw_grids", "sample_grids"]
+
+Record = dict[str, Any]
+
+PNG = b"\x89PNG\r\n\x1a\n"
+DIRECTIONS = (("a", "a_to_b", "From domain A to B"), ("b", "b_to_a", "From domain B to A"))
+MARGIN, GAP, DPI = 12, 6, 110
+"""In pixels of a picture: around it, and between its rows."""
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Images side by side: a PNG in base64."""
+
+    label: str
+    png: str
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The images of one domain in the first strip, and below it what each method made of them."""
+
+    title: str
+    seed: int
+    strips: list[Strip]
+
+
+def sample_grids(records: Sequence[Record], *, seed: Literal["first", "last"] = "first") -> list[Grid]:
+    """A grid for each domain, the same images in every row.
+
+    Parameters
+    ----------
+    records : sequence of dict
+        All of one table.
+    seed : "first" or "last"
+        Of those for which most methods were measured.
+
+    Returns
+    -------
+    list of Grid
+        None where no record has images.
+    """
+    by_seed: dict[int, list[Record]] = {}
+    for own in by_method(records).values():
+        for record in own:
+            if record["metrics"].get("samples"):
+                by_seed.setdefault(record["seed"], []).append(record)
+    if not by_seed:
+        return []
+    most = max(map(len, by_seed.values()))
+    whole = sorted(one for one, found in by_seed.items() if len(found) == most)
+    chosen = whole[0] if seed == "first" else whole[-1]
+    samples = [(one["metrics"]["row"]["label"], one["metrics"]["samples"]) for one in by_seed[chosen]]
+    first = samples[0][1]
+    # one that was planned with other images has no place below these
+    samples = [(label, own) for label, own in samples if all(own[domain] == first[domain] for domain, *_ in DIRECTIONS)]
+    grids = []
+    for domain, direction, title in DIRECTIONS:
+        strips = [Strip(label, _checked(own[direction])) for label, own in samples]
+        grids.append(Grid(title, chosen, [Strip("Input", _checked(first[domain])), *strips]))
+    return grids
+
+
+def draw_grids(grids: Sequence[Grid], path: str | os.PathLike[str], *, scale: int = 3) -> None:
+    """Draw grids side by side, every pixel of an image as a square of `scale` pixels.
+
+    Parameters
+    ----------
+    grids : sequence of Grid
+        All with the same rows.
+    path : path
+        A PNG file.
+    scale : int
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError('the picture needs matplotlib: pip install "setminus[cli]"') from error
+    if not grids:
+        raise ValueError("no images came: a picture needs records that have samples.")
+    labels = [strip.label for strip in grids[0].strips]
+    panels = [[_enlarged(strip.png, scale) for strip in grid.strips] for grid in grids]
+    height, width = panels[0][0].shape[:2]
+    names, title = 7 * max(map(len, labels)), 26
+    total = 2 * MARGIN + names + len(grids) * (width + MARGIN), 2 * MARGIN + title + len(labels) * (height + GAP)
+    # not pyplot: that would ask for a display, and keep the figure
+    figure = Figure(figsize=(total[0] / DPI, total[1] / DPI), dpi=DPI)
+    for column, (grid, panel) in enumerate(zip(grids, panels, strict=True)):
+        left = MARGIN + names + column * (width + MARGIN)
+        figure.text(left / total[0], 1 - MARGIN / total[1], grid.title, va="top", fontsize=9, fontweight="bold")
+        for place, image in enumerate(panel):
+            bottom = total[1] - MARGIN - title - (place + 1) * height - place * GAP
+            # pixel by pixel, so that none of an image is wider than another
+            figure.figimage(image, xo=left, yo=bottom, origin="upper")
+            if column == 0:
+                middle = (bottom + height / 2) / total[1]
+                figure.text(MARGIN / total[0], middle, _plain(labels[place]), va="center", fontsize=8.5)
+    save_figure(figure, Path(path), colours=256)
+
+
+def _enlarged(png: str, scale: int) -> NDArray[np.uint8]:
+    from PIL import Image
+
+    with Image.open(io.BytesIO(base64.b64decode(png))) as image:
+        pixels = np.asarray(image.convert("RGB"), dtype=np.uint8)
+    return pixels.repeat(scale, axis=0).repeat(scale, axis=1)
+
+
+def _checked(png: str) -> str:
+    """The text of a PNG in base64; anything else that a record may hold does not reach an address of the page."""
+    try:
+        whole = base64.b64decode(png, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise RecordError(f"a record's samples are no base64 ({error}): measure the row again.") from error
+    if not whole.startswith(PNG):
+        raise RecordError("a record's samples are no PNG: measure the row again.")
+    return png
+
+
+def _plain(text: str) -> str:
+    """Text without formulas: a dollar would begin one."""
+    return text.replace("$", r"\$")

@@ -1,0 +1,1 @@
+"""Tables 1, 2 and 6: controlled style transfer."""

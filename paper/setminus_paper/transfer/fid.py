@@ -1,0 +1,93 @@
+"""How far translated images are from real ones of the domain they should be in: the Frechet distance of features."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import nn
+
+from setminus.transfer.pixels import signed
+
+__all__ = ["ClassifierFeatures", "frechet_distance"]
+
+ROWS_AT_ONCE = 256
+
+
+class ClassifierFeatures(nn.Module):  # type: ignore[misc]
+    """What a classifier of images sees before its last layer.
+
+    Parameters
+    ----------
+    network : Module
+        With the part `features`, from images in [-1, 1] to numbers of shape (n, d), such as `PhotoClassifier`.
+
+    Examples
+    --------
+    >>> from setminus.nn.networks.classifiers import PhotoClassifier
+    >>> ClassifierFeatures(PhotoClassifier(width=2))(torch.zeros(4, 3, 32, 32, dtype=torch.uint8)).shape
+    torch.Size([4, 16])
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.features = network.features
+        self.eval().requires_grad_(False)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Features of shape (n, d) of images as bytes."""
+        return self.features(signed(images))
+
+
+def frechet_distance(
+    real: torch.Tensor, fake: torch.Tensor, features: nn.Module | Literal["inception"] = "inception"
+) -> float:
+    """``|mean_r - mean_f|^2 + trace(cov_r + cov_f - 2 sqrt(cov_r cov_f))`` of the features of two sets of images.
+
+    Distances by different features, or from different numbers of images, cannot be compared.
+
+    Parameters
+    ----------
+    real, fake : Tensor of shape (n, 3, height, width)
+        As bytes, or in [-1, 1]; at least two of each, and better many more than there are features.
+    features : Module or "inception"
+        From images as bytes to features of shape (n, d), such as `ClassifierFeatures`. "inception" is the network of
+        the published FID, whose weights the package torch-fidelity downloads.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> class Brightness(nn.Module):
+    ...     def forward(self, images):
+    ...         return images.float().mean((2, 3))
+    >>> light = torch.rand(50, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    >>> dark = light - 0.5
+    >>> frechet_distance(dark, dark, Brightness()) < 1e-3 < frechet_distance(dark, light, Brightness())
+    True
+    """
+    for name, images in (("real", real), ("fake", fake)):
+        if images.ndim != 4 or len(images) < 2:
+            raise ValueError(f"{name} has the shape {tuple(images.shape)}: expected 2 or more images as (n, 3, h, w).")
+    from torchmetrics.image.fid import FrechetInceptionDistance
+
+    try:
+        distance = FrechetInceptionDistance(
+            2048 if isinstance(features, str) else features, input_img_size=tuple(real.shape[1:])
+        )
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            "the features of Inception come with torch-fidelity: pip install torch-fidelity, or give other features."
+        ) from error
+    for images, is_real in ((real, True), (fake, False)):
+        for part in images.split(ROWS_AT_ONCE):
+            distance.update(_as_bytes(part), real=is_real)
+    return float(distance.compute())
+
+
+def _as_bytes(images: torch.Tensor) -> torch.Tensor:
+    if images.dtype == torch.uint8:
+        return images
+    return ((images + 1) * 127.5).round().clamp(0, 255).to(torch.uint8)

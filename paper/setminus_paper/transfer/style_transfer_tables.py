@@ -1,0 +1,175 @@
+r"""What the tables of style transfer share: their rows, and one translation with its scores, curves and samples.
+
+A row is a CycleGAN whose generators play against its own discriminator, or against that one without what it knows of
+z2, which ``full \ principal`` or importance sampling tells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import nn
+
+from setminus.datasets.image_arrays import from_signed_nchw
+from setminus.nn.cyclegan import CycleGAN
+from setminus.nn.precision import Precision, fast_precision
+from setminus.nn.resume import Outcome
+from setminus.nn.task import TrainingConfig
+from setminus.nn.training import train
+from setminus.transfer.evaluation import TransferJudge, translate
+from setminus.transfer.samples import strip_png
+from setminus.transfer.transfer_task import TransferConfig, TransferTask
+
+__all__ = ["JOB", "ROWS", "RestingTranslation", "Row", "Source", "Translation", "translated"]
+
+JOB = "style_transfer"
+
+Source = Literal["oracle", "mldg", "trm", "fish"]
+LAST = 5
+"""Evaluations that a score is the mean of."""
+SAMPLES = 8
+"""Images of each domain whose translation is kept in a record."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the tables.
+
+    Attributes
+    ----------
+    label : str
+    loss : "plain", "orthogonal" or "importance"
+        What the generators play against.
+    source : str, optional
+        Where the principal classifier comes from.
+    """
+
+    label: str
+    loss: Literal["plain", "orthogonal", "importance"]
+    source: Source | None = None
+
+
+ROWS: dict[str, Row] = {
+    "vanilla": Row("Vanilla", "plain"),
+    "orthogonal_mldg": Row("w_x \\ w_1 (MLDG)", "orthogonal", "mldg"),
+    "orthogonal_trm": Row("w_x \\ w_1 (TRM)", "orthogonal", "trm"),
+    "orthogonal_fish": Row("w_x \\ w_1 (Fish)", "orthogonal", "fish"),
+    "importance_oracle": Row("IS (Oracle)", "importance", "oracle"),
+    "orthogonal_oracle": Row("w_x \\ w_1 (Oracle)", "orthogonal", "oracle"),
+}
+"""In the paper's order."""
+
+
+@dataclass(frozen=True)
+class Translation:
+    """How long a row is trained, at which rate of Adam, and how often it is looked at."""
+
+    steps: int
+    batch_size: int
+    evaluate_every: int = 50
+    rate: float = 2e-4
+    precision: Precision | None = None
+    """None takes the quickest that the machine has."""
+
+
+@dataclass(frozen=True)
+class RestingTranslation(Translation):
+    """One that comes to rest: its rate falls to zero over the second half of its steps, and gradients are cut."""
+
+    clip: float = 1.0
+
+
+def translated(
+    networks: CycleGAN,
+    domains: tuple[torch.Tensor, torch.Tensor],
+    judge: TransferJudge,
+    size: Translation,
+    *,
+    log_ratio: nn.Module | None,
+    seed: int,
+    plain_steps: int = 0,
+) -> dict[str, Any]:
+    """Train one row, and judge it along the way.
+
+    Parameters
+    ----------
+    networks : CycleGAN
+        Fresh.
+    domains : (Tensor, Tensor)
+        Images of A and of B to train on.
+    judge : TransferJudge
+        Whose ways are `oracle` and possibly `measured`.
+    size : Translation
+    log_ratio : Module, optional
+        What the generators are told of z2; None is plain CycleGAN.
+    seed : int
+    plain_steps : int
+        Steps before the generators are told anything.
+
+    Returns
+    -------
+    dict
+        Plain JSON: `z1`, `z2` and the like as means over the last evaluations, `curves` and `losses` by step,
+        `samples` as PNG in base64.
+    """
+    task = TransferTask(
+        networks,
+        *domains,
+        TransferConfig(
+            batch_size=size.batch_size,
+            rate=size.rate,
+            seed=seed,
+            plain_steps=plain_steps,
+            rest_at=size.steps if isinstance(size, RestingTranslation) else None,
+        ),
+        log_ratio=log_ratio,
+        judge=judge,
+    )
+    config = TrainingConfig(
+        steps=size.steps,
+        seed=seed,
+        log_every=size.evaluate_every,
+        evaluate_every=size.evaluate_every,
+        precision=size.precision or fast_precision(),
+        clip=size.clip if isinstance(size, RestingTranslation) else None,
+    )
+    outcome = train(task, config)
+    return {
+        **_scores(outcome),
+        "losses": {name: [round(entry[name], 4) for entry in outcome.history] for name in outcome.history[0]},
+        "seconds_per_step": round(outcome.seconds / outcome.steps, 4),
+        "samples": _samples(networks, judge),
+    }
+
+
+def _scores(outcome: Outcome) -> dict[str, Any]:
+    """Means over the last evaluations, and the curves that lead there."""
+    found = outcome.evaluations
+    curves = {"step": [one["step"] for one in found]}
+    if "measured" in found[0]:
+        curves["agreement"] = [one["agreement"] for one in found]
+    for way, suffix in (("oracle", ""), ("measured", "_measured")):
+        for name in ("z1", "z2"):
+            if way in found[0]:
+                curves[f"{name}{suffix}"] = [round(one[way][name], 4) for one in found]
+    last = {name: float(np.mean(values[-LAST:])) for name, values in curves.items() if name != "step"}
+    directions = {
+        direction: {
+            name: float(np.mean([one["oracle"][direction][name] for one in found[-LAST:]])) for name in ("z1", "z2")
+        }
+        for direction in ("a_to_b", "b_to_a")
+    }
+    return {**last, **directions, "curves": curves}
+
+
+def _samples(networks: CycleGAN, judge: TransferJudge) -> dict[str, str]:
+    """The first held-out images of each domain and what became of them, the same ones in every row."""
+    strips = {}
+    for domain, direction, generator in (("a", "a_to_b", networks.a_to_b), ("b", "b_to_a", networks.b_to_a)):
+        images = judge.real[direction][:SAMPLES]
+        strips[domain] = strip_png(from_signed_nchw(images.numpy()))
+        strips[direction] = strip_png(from_signed_nchw(translate(generator.eval(), images).numpy()))
+    return strips

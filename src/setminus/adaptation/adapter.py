@@ -1,0 +1,301 @@
+"""Adaptation to a target without labels, as a scikit-learn classifier for tables and embeddings."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from setminus.adaptation.adapter_parameters import (
+    WITH_PRIOR,
+    Discriminator,
+    Estimate,
+    Method,
+    PredictPrior,
+    check_parameters,
+)
+from setminus.adaptation.sample_domains import held_out_rows, source_rows
+from setminus.adaptation.scoring import Unknown, target_accuracy
+from setminus.adaptation.source_labels import labels_of_one_kind
+
+if TYPE_CHECKING:
+    from setminus.adaptation.small_networks import Adapted
+
+__all__ = ["OrthogonalAdapter"]
+
+Floats = NDArray[np.float64]
+
+_LEAST = np.finfo(np.float64).tiny
+
+
+class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    r"""A classifier for a target domain without labels, where the mix of classes may differ from the source's.
+
+    Usual adaptation makes the features of both domains look alike. Where classes have other frequencies in the target,
+    that puts rows of one class on top of another. Here the encoder plays against ``w_x \ w_1``: a discriminator of
+    domains without what the class alone says of the domain, so that each class is aligned with itself.
+
+    Parameters
+    ----------
+    method : {"vada_orthogonal", "vada", "vada_iw", "dann", "source_only"}, default="vada_orthogonal"
+        The method above; VADA, which aligns all rows; VADA with importance weights; domain adversarial training alone;
+        no adaptation. All share every parameter below.
+    label_shift : {"em", "bbse", "pseudo"}, default="em"
+        How "vada_orthogonal" and "vada_iw" estimate the target's class frequencies: by maximum likelihood or by
+        black-box shift estimation, both once, from the classifier before adaptation; or by the classifier's own
+        decisions in the last epoch, as in the paper.
+    shrinkage : float in [0, 1], default=0.0
+        The share of equal class frequencies in that estimate. 0.5 is a safeguard where a classifier of the source errs
+        on much of the target, and its estimate with it.
+    predict_prior : {"equal", "target"}, default="equal"
+        For "vada_orthogonal": which class frequencies answers take for granted. Its network is trained as if all
+        classes were equally frequent, so that a class that is rare in the source is learned, too; it answers as for
+        such a target. "target" multiplies its probabilities by `target_prior_`: what to choose where a class is rare
+        in the target, if that estimate can be trusted. It may be changed after fitting.
+    discriminator : {"orthogonal", "full"}, default="orthogonal"
+        For "vada_orthogonal": let the discriminating network learn the orthogonal part, or all it can, as in the
+        paper, and take the class out for the encoder. The first is the steadier one.
+    hidden_size : int, default=64
+        Units of each hidden layer.
+    steps : int, default=1000
+        Of which a fifth is on the source alone.
+    batch_size : int, default=64
+        Rows of each domain in a step.
+    learning_rate : float, default=1e-3
+    domain_weight, source_smoothness, target_smoothness, target_entropy : float
+        The weights of the losses beside the source's cross entropy.
+    radius : float, default=0.3
+        How far answers should stay the same, in standard deviations of a feature.
+    held_out : float, default=0.2
+        The share of source rows that "em" and "bbse" are made from and no network is trained on; none, where a class
+        has fewer than three.
+    refine_steps : int, default=0
+        Steps of DIRT-T on the target after adaptation.
+    random_state : int, RandomState instance or None, default=0
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (C,)
+        The classes of the source.
+    source_prior_, target_prior_ : ndarray of shape (C,)
+        Their frequencies in the source, and their estimate in the target, shrunk by `shrinkage`; for methods without
+        one the share of their decisions, which are those of a target with equally frequent classes. Without target
+        rows it is the source's.
+    layers_ : list of (weight, bias)
+        The network as arrays: predicting needs no torch.
+    mean_, scale_ : ndarray of shape (n_features,)
+        The mean of the source rows, and the deviation within a domain, by which all rows are standardised.
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat([0, 1, 0, 1], [80, 20, 20, 80])
+    >>> sample_domain = np.repeat([1, -1], 100)
+    >>> X = rng.normal(scale=0.3, size=(200, 2)) + np.column_stack([2.0 * y, 0.5 * (sample_domain < 0)])
+    >>> adapter = OrthogonalAdapter(steps=100).fit(X, y, sample_domain=sample_domain)
+    >>> adapter.target_prior_.round(1)
+    array([0.2, 0.8])
+    """
+
+    def __init__(
+        self,
+        method: Method = "vada_orthogonal",
+        *,
+        label_shift: Estimate = "em",
+        shrinkage: float = 0.0,
+        predict_prior: PredictPrior = "equal",
+        discriminator: Discriminator = "orthogonal",
+        hidden_size: int = 64,
+        steps: int = 1000,
+        batch_size: int = 64,
+        learning_rate: float = 1e-3,
+        domain_weight: float = 0.1,
+        source_smoothness: float = 0.1,
+        target_smoothness: float = 0.1,
+        target_entropy: float = 0.1,
+        radius: float = 0.3,
+        held_out: float = 0.2,
+        refine_steps: int = 0,
+        random_state: Any = 0,
+    ):
+        self.method = method
+        self.label_shift = label_shift
+        self.shrinkage = shrinkage
+        self.predict_prior = predict_prior
+        self.discriminator = discriminator
+        self.hidden_size = hidden_size
+        self.steps = steps
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.domain_weight = domain_weight
+        self.source_smoothness = source_smoothness
+        self.target_smoothness = target_smoothness
+        self.target_entropy = target_entropy
+        self.radius = radius
+        self.held_out = held_out
+        self.refine_steps = refine_steps
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, *, sample_domain: ArrayLike | None = None) -> OrthogonalAdapter:
+        """Learn from labelled rows of the source and rows of the target.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            Rows of both domains.
+        y : array of shape (n,)
+            Labels; those of target rows are not looked at and may be anything.
+        sample_domain : array of int of shape (n,), optional
+            Positive for rows of the source, negative for rows of the target, as in skada. Without it all rows are
+            of the source, and nothing is adapted.
+        """
+        check_parameters(self.get_params(deep=False))
+        if y is None:
+            raise ValueError("OrthogonalAdapter requires y to be passed, but the target y is None: label the source.")
+        X = validate_data(self, X, dtype=np.float64)
+        # a list as it is: numpy would make words of numbers that stand beside a word of the target
+        labels = column_or_1d(np.array(y, dtype=object) if isinstance(y, list | tuple) else y, warn=True)
+        if len(labels) != len(X):
+            raise ValueError(f"X has {len(X)} rows, y has {len(labels)}: expected the same number.")
+        of_source = self._source_rows(len(X), sample_domain)
+        source_labels = labels_of_one_kind(labels[of_source])
+        check_classification_targets(source_labels)
+        self.classes_, codes = np.unique(source_labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"the source has one class only, {self.classes_.tolist()[0]!r}: a classifier needs two or more classes."
+            )
+        self.source_prior_ = np.bincount(codes) / len(codes)
+        self.mean_ = X[of_source].mean(axis=0)
+        # of both domains: what hardly varies in the source may be hundreds of its deviations away in the target
+        domains = [rows for rows in (X[of_source], X[~of_source]) if len(rows)]
+        scale = np.sqrt(np.mean([rows.var(axis=0) for rows in domains], axis=0))
+        self.scale_ = np.where(scale > 0, scale, 1.0)
+        source, target = self._standardised(X[of_source]), self._standardised(X[~of_source])
+        fitted = self._adapt(source, codes, target)
+        self.layers_ = fitted.layers
+        self.target_prior_ = self.source_prior_
+        if len(target):
+            decided = self._logits(target).argmax(axis=1)
+            counted = np.bincount(decided, minlength=len(self.classes_)) / len(target)
+            self.target_prior_ = counted if fitted.target_prior is None else fitted.target_prior
+        return self
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probabilities of target rows, in the order of `classes_`, with the class frequencies of `predict_prior`."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        # also here: the docs change it after fitting
+        check_parameters(self.get_params(deep=False))
+        logits = self._logits(self._standardised(X))
+        if self.predict_prior == "target":
+            # in logs, and never of 0: a row may be sure of a class that the estimate has none of
+            logits += np.log(np.maximum(self.target_prior_, _LEAST))
+        proba: Floats = softmax(logits, axis=1)
+        return proba
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of target rows."""
+        codes = self.predict_proba(X).argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[codes]
+        return labels
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, unknown: Unknown = "raise") -> float:
+        """Accuracy on target rows.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        y : array of shape (n,)
+        sample_weight : array of shape (n,), optional
+        unknown : {"raise", "ignore"}, default="raise"
+            What to do with rows of classes that the source lacks.
+        """
+        return target_accuracy(y, self.predict(X), self.classes_, sample_weight=sample_weight, unknown=unknown)
+
+    def _source_rows(self, n: int, sample_domain: ArrayLike | None) -> NDArray[np.bool_]:
+        if sample_domain is None:
+            if self.method != "source_only":
+                warnings.warn(
+                    "sample_domain is missing: all rows are taken as source rows, and nothing is adapted. Pass "
+                    "sample_domain= with negative numbers for target rows, or method='source_only'.",
+                    UserWarning,
+                    stacklevel=3,
+                )
+            return np.ones(n, dtype=bool)
+        of_source = source_rows(sample_domain, n)
+        if of_source.all() and self.method != "source_only":
+            raise ValueError(
+                "the target domain has no rows: sample_domain must be negative for rows to adapt to; without any, "
+                "use method='source_only'."
+            )
+        return of_source
+
+    def _adapt(self, source: Floats, codes: NDArray[np.int64], target: Floats) -> Adapted:
+        try:
+            import torch
+        except ImportError as error:
+            raise ImportError('fitting an OrthogonalAdapter needs torch: pip install "setminus[nn]"') from error
+
+        from setminus.adaptation.adaptation_task import AdaptationConfig, DomainData
+        from setminus.adaptation.small_networks import adapted
+        from setminus.adaptation.target_prior import LabelShift
+        from setminus.adaptation.vada import VadaConfig
+
+        random = check_random_state(self.random_state)
+        method = self.method if len(target) else "source_only"
+        x, labels = torch.from_numpy(source).float(), torch.from_numpy(codes).long()
+        held = torch.zeros(len(x), dtype=torch.bool)
+        if method in WITH_PRIOR and self.label_shift != "pseudo":
+            held = torch.from_numpy(held_out_rows(codes, self.held_out, random))
+        data = DomainData(
+            x[~held],
+            labels[~held],
+            # without a target the source stands in for it: "source_only" does not look at it
+            torch.from_numpy(target).float() if len(target) else x,
+            len(self.classes_),
+            x[held] if held.any() else None,
+            labels[held] if held.any() else None,
+        )
+        losses = VadaConfig(
+            domain=self.domain_weight,
+            source_vat=self.source_smoothness,
+            target_vat=self.target_smoothness,
+            target_entropy=self.target_entropy,
+            # a step of this length in each of the standardised features
+            vat_radius=self.radius * source.shape[1] ** 0.5,
+            vat_xi=1e-3,
+        )
+        config = AdaptationConfig(losses, self.learning_rate, self.batch_size, warmup=self.steps // 5)
+        return adapted(
+            method,
+            data,
+            config,
+            label_shift=LabelShift(
+                "pseudo_hard" if self.label_shift == "pseudo" else self.label_shift, shrinkage=self.shrinkage
+            ),
+            discriminator=self.discriminator,
+            width=self.hidden_size,
+            steps=self.steps,
+            refine_steps=self.refine_steps if len(target) else 0,
+            seed=int(random.randint(2**31 - 1)),
+        )
+
+    def _standardised(self, X: Floats) -> Floats:
+        rows: Floats = (X - self.mean_) / self.scale_
+        return rows
+
+    def _logits(self, x: Floats) -> Floats:
+        for weight, bias in self.layers_[:-1]:
+            x = np.maximum(x @ weight + bias, 0.0)
+        weight, bias = self.layers_[-1]
+        logits: Floats = x @ weight + bias
+        return logits

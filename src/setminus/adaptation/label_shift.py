@@ -1,0 +1,282 @@
+"""The target's class frequencies, from what a classifier of the source says of target rows without labels.
+
+All of it rests on label shift: p(x | label) is the same in both domains, p(label) is not. Where the features moved as
+well, each estimate is biased as far as the classifier errs on the target.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize
+
+from setminus.adaptation.calibration import calibrator
+
+__all__ = [
+    "Estimator",
+    "black_box_prior",
+    "check_proportions",
+    "class_frequencies",
+    "confusion",
+    "maximum_likelihood_prior",
+    "mix_distance",
+    "prior_from_logits",
+]
+
+Floats = NDArray[np.float64]
+Estimator = Literal["em", "bbse"]
+
+
+def prior_from_logits(
+    source_logits: ArrayLike, labels: ArrayLike, target_logits: ArrayLike, estimator: Estimator
+) -> Floats:
+    """The target's class frequencies from what a classifier says of rows of both domains.
+
+    Parameters
+    ----------
+    source_logits : array of shape (n, C)
+        Of rows that it was not trained on, with rows of each class.
+    labels : array of int of shape (n,)
+    target_logits : array of shape (m, C)
+    estimator : {"em", "bbse"}
+        `maximum_likelihood_prior` of calibrated probabilities, or `black_box_prior` of decisions.
+
+    Returns
+    -------
+    ndarray of shape (C,)
+    """
+    source, target = np.asarray(source_logits), np.asarray(target_logits)
+    n_classes = target.shape[1]
+    if estimator == "bbse":
+        decided = class_frequencies(target.argmax(axis=1), n_classes)
+        return black_box_prior(confusion(source.argmax(axis=1), labels, n_classes), decided)
+    calibrated = calibrator(source, labels).proba(target)
+    return maximum_likelihood_prior(calibrated, class_frequencies(labels, n_classes))
+
+
+def mix_distance(one: ArrayLike, other: ArrayLike) -> float:
+    """``sum_k |one[k] - other[k]| / 2``: the share of rows that would have to be of another class.
+
+    Examples
+    --------
+    >>> mix_distance([0.75, 0.25], [0.25, 0.75])
+    0.5
+    """
+    return float(np.abs(np.asarray(one, dtype=np.float64) - np.asarray(other, dtype=np.float64)).sum() / 2)
+
+
+def class_frequencies(labels: ArrayLike, n_classes: int) -> Floats:
+    """The share of each class.
+
+    Parameters
+    ----------
+    labels : array of int of shape (n,)
+        From 0 to ``n_classes - 1``.
+    n_classes : int
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+
+    Examples
+    --------
+    >>> class_frequencies([0, 2, 2, 0], 3)
+    array([0.5, 0. , 0.5])
+    """
+    codes = _as_codes("labels", labels, n_classes)
+    frequencies: Floats = np.bincount(codes, minlength=n_classes) / len(codes)
+    return frequencies
+
+
+def maximum_likelihood_prior(
+    target_proba: ArrayLike,
+    source_prior: ArrayLike,
+    *,
+    tolerance: float = 1e-9,
+    max_iterations: int = 10_000,
+) -> Floats:
+    """The class frequencies that make the target rows most likely (EM, Saerens et al. 2002).
+
+    ``prior = mean over rows of normalised(target_proba * prior / source_prior)``, repeated: the fixed point maximises
+    ``mean log(sum_k target_proba[:, k] * prior[k] / source_prior[k])``, which is concave in `prior`.
+
+    Parameters
+    ----------
+    target_proba : array of shape (n, C)
+        A source classifier's probabilities of target rows. They must be calibrated on the source: what is too sure of
+        itself pulls the estimate to the count of its decisions.
+    source_prior : array of shape (C,)
+        The class frequencies of the data that the probabilities are calibrated on; none may be 0.
+    tolerance : float, default=1e-9
+        Ends where no frequency changes by more than this.
+    max_iterations : int, default=10000
+
+    Returns
+    -------
+    ndarray of shape (C,)
+
+    Examples
+    --------
+    >>> proba = np.repeat([[0.9, 0.1], [0.1, 0.9]], [30, 70], axis=0)
+    >>> maximum_likelihood_prior(proba, [0.5, 0.5]).round(4)
+    array([0.25, 0.75])
+    """
+    proba = np.asarray(target_proba, dtype=np.float64)
+    prior_of_source = check_proportions("source_prior", source_prior, positive=True)
+    if proba.ndim != 2 or len(proba) == 0 or proba.shape[1] != len(prior_of_source):
+        raise ValueError(
+            f"target_proba has shape {proba.shape}, source_prior has {len(prior_of_source)} classes: expected "
+            f"(n, {len(prior_of_source)}) with at least one row."
+        )
+    off = np.abs(proba.sum(axis=1) - 1) > 1e-6
+    if np.any(off) or not np.all(proba >= 0):
+        raise ValueError(
+            f"target_proba has {int(off.sum())} rows that do not sum to 1 or values below 0: pass probabilities."
+        )
+    prior = prior_of_source
+    ratio = proba / prior_of_source
+    for _ in range(max_iterations):
+        joint = ratio * prior
+        updated = (joint / joint.sum(axis=1, keepdims=True)).mean(axis=0)
+        moved = np.abs(updated - prior).max()
+        prior = updated
+        if moved <= tolerance:
+            break
+    return prior
+
+
+def confusion(predicted: ArrayLike, labels: ArrayLike, n_classes: int) -> Floats:
+    """``C[i, j] = p(prediction i, label j)`` on source rows that the classifier was not trained on.
+
+    Parameters
+    ----------
+    predicted, labels : array of int of shape (n,)
+    n_classes : int
+
+    Returns
+    -------
+    ndarray of shape (n_classes, n_classes)
+        Its columns sum to the class frequencies of the source, all of it to 1.
+
+    Examples
+    --------
+    >>> confusion([0, 0, 1, 1], [0, 1, 1, 1], 2)
+    array([[0.25, 0.25],
+           [0.  , 0.5 ]])
+    """
+    rows = _as_codes("predicted", predicted, n_classes)
+    columns = _as_codes("labels", labels, n_classes)
+    if len(rows) != len(columns):
+        raise ValueError(f"predicted has {len(rows)} rows, labels have {len(columns)}: expected the same rows.")
+    counts = np.zeros((n_classes, n_classes))
+    np.add.at(counts, (rows, columns), 1.0)
+    return counts / len(rows)
+
+
+def black_box_prior(source_confusion: ArrayLike, target_predictions: ArrayLike) -> Floats:
+    """The class frequencies that explain the target's predictions by the source's mistakes (BBSE, Lipton et al. 2018).
+
+    Minimises ``|target_predictions - C w|^2`` subject to ``w >= 0`` and ``source_prior . w = 1``; the answer is
+    ``source_prior * w``. The classifier may be any, calibrated or not.
+
+    Parameters
+    ----------
+    source_confusion : array of shape (C, C)
+        See `confusion`; every class needs rows.
+    target_predictions : array of shape (C,)
+        How often each class is predicted on the target.
+
+    Returns
+    -------
+    ndarray of shape (C,)
+
+    Examples
+    --------
+    >>> right = np.array([[0.8, 0.2], [0.2, 0.8]])
+    >>> black_box_prior(right * [0.5, 0.5], right @ [0.25, 0.75]).round(4)
+    array([0.25, 0.75])
+    """
+    joint = np.asarray(source_confusion, dtype=np.float64)
+    observed = check_proportions("target_predictions", target_predictions)
+    if joint.shape != (len(observed), len(observed)):
+        raise ValueError(
+            f"source_confusion has shape {joint.shape}, target_predictions have {len(observed)} classes: expected "
+            f"({len(observed)}, {len(observed)})."
+        )
+    check_proportions("source_confusion", joint.ravel())
+    source_prior = check_proportions("the source's class frequencies", joint.sum(axis=0), positive=True)
+    # in prior = source_prior * w, all unknowns are of one size: the problem is the same, and better conditioned
+    given_label = joint / source_prior
+
+    def error(prior: Floats) -> tuple[float, Floats]:
+        residual = given_label @ prior - observed
+        return float(residual @ residual), 2 * given_label.T @ residual
+
+    solved = minimize(
+        error,
+        source_prior,
+        jac=True,
+        method="SLSQP",
+        bounds=[(0.0, 1.0)] * len(observed),
+        constraints={"type": "eq", "fun": lambda prior: prior.sum() - 1, "jac": np.ones_like},
+        options={"ftol": 1e-14, "maxiter": 1000},
+    )
+    clipped = np.clip(solved.x, 0.0, None)
+    prior: Floats = clipped / clipped.sum()
+    return prior
+
+
+def check_proportions(
+    name: str, proportions: ArrayLike, n_classes: int | None = None, *, positive: bool = False
+) -> Floats:
+    """Proportions as an array, where they are such: one for each class, none negative, of sum 1.
+
+    Parameters
+    ----------
+    name : str
+        What to call them in an error.
+    proportions : array of shape (C,)
+    n_classes : int, optional
+        How many there must be.
+    positive : bool, default=False
+        Whether 0 is refused, too.
+
+    Returns
+    -------
+    ndarray of shape (C,)
+
+    Examples
+    --------
+    >>> check_proportions("prior", [0.5, 0.6])
+    Traceback (most recent call last):
+        ...
+    ValueError: prior sums to 1.1: expected proportions that sum to 1; divide by their sum.
+    """
+    values = np.asarray(proportions, dtype=np.float64)
+    if values.ndim != 1 or len(values) != (n_classes or len(values)) or len(values) == 0:
+        wanted = "C" if n_classes is None else n_classes
+        raise ValueError(f"{name} has shape {values.shape}: expected ({wanted},), one proportion for each class.")
+    # `not all >=` also catches NaN
+    if not np.all(values >= 0):
+        raise ValueError(f"{name} is {values.tolist()}: expected proportions of 0 or more.")
+    if abs(values.sum() - 1) > 1e-6:
+        raise ValueError(f"{name} sums to {values.sum():.6g}: expected proportions that sum to 1; divide by their sum.")
+    if positive and not np.all(values > 0):
+        raise ValueError(
+            f"{name} has no rows of class {', '.join(map(str, np.flatnonzero(values == 0)))}: nothing can be learned "
+            "of a class that the source lacks; leave it out."
+        )
+    return values
+
+
+def _as_codes(name: str, labels: ArrayLike, n_classes: int) -> NDArray[np.int64]:
+    codes = np.asarray(labels)
+    if codes.ndim != 1 or len(codes) == 0 or not np.issubdtype(codes.dtype, np.integer):
+        raise ValueError(f"{name} has shape {codes.shape} of {codes.dtype}: expected integers, one for each row.")
+    if codes.min() < 0 or codes.max() >= n_classes:
+        raise ValueError(
+            f"{name} has values from {codes.min()} to {codes.max()}: expected classes from 0 to {n_classes - 1}."
+        )
+    return codes.astype(np.int64)

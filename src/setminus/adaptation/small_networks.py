@@ -1,0 +1,115 @@
+"""Adaptation of rows of numbers: small networks, trained by any of the methods, handed over as plain arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from setminus.adaptation.adaptation_task import AdaptationConfig, DomainData
+from setminus.adaptation.adapter_parameters import WITH_PRIOR
+from setminus.adaptation.dirt_t import DirtT
+from setminus.adaptation.methods import METHODS
+from setminus.adaptation.target_prior import LabelShift
+from setminus.adaptation.vada import VadaNetworks
+from setminus.nn.networks.adaptation import DomainDiscriminator
+from setminus.nn.networks.initialization import seeded
+from setminus.nn.networks.mlp import mlp
+from setminus.nn.task import TrainingConfig
+from setminus.nn.training import train
+
+__all__ = ["Adapted", "adapted", "small_networks"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """What is left of a training.
+
+    Attributes
+    ----------
+    layers : list of (weight, bias)
+        ``relu(x @ weight + bias)`` one after the other, the last without relu, gives logits.
+    target_prior : ndarray of shape (C,) or None
+        The estimate of the target's class frequencies, where the method has one.
+    """
+
+    layers: list[tuple[Floats, Floats]]
+    target_prior: Floats | None
+
+
+def small_networks(n_features: int, n_classes: int, width: int) -> VadaNetworks:
+    """An encoder of two layers of ReLU units, a linear head, a discriminator of one hidden layer.
+
+    Parameters
+    ----------
+    n_features, n_classes, width : int
+
+    Returns
+    -------
+    VadaNetworks
+
+    Examples
+    --------
+    >>> networks = small_networks(2, 3, width=8)
+    >>> networks.head(networks.encoder(torch.zeros(5, 2))).shape
+    torch.Size([5, 3])
+    """
+    encoder = nn.Sequential(*mlp((n_features, width, width)), nn.ReLU())
+    return VadaNetworks(encoder, mlp((width, n_classes)), DomainDiscriminator(width, width=width))
+
+
+def adapted(
+    method: str,
+    data: DomainData,
+    config: AdaptationConfig,
+    *,
+    label_shift: LabelShift,
+    discriminator: Literal["full", "orthogonal"],
+    width: int,
+    steps: int,
+    refine_steps: int,
+    seed: int,
+) -> Adapted:
+    """Train small networks by a method, and refine them on the target where that is asked for.
+
+    Parameters
+    ----------
+    method : str
+        One of `setminus.adaptation.methods.METHODS`, without those that need a second encoder.
+    data : DomainData
+    config : AdaptationConfig
+    label_shift : LabelShift
+        For the methods that estimate the target's class frequencies.
+    discriminator : {"full", "orthogonal"}
+        For "vada_orthogonal": what the discriminating network learns.
+    width, steps, seed : int
+    refine_steps : int
+        Steps of DIRT-T afterwards.
+
+    Returns
+    -------
+    Adapted
+    """
+    networks = seeded(seed, partial(small_networks, data.source.shape[1], data.n_classes, width))
+    options: dict[str, Any] = {"label_shift": label_shift} if method in WITH_PRIOR else {}
+    if method == "vada_orthogonal":
+        options["discriminator"] = discriminator
+    task = METHODS[method](networks, data, config, seed, **options)
+    train(task, TrainingConfig(steps=steps, seed=seed, log_every=0))
+    if refine_steps:
+        train(DirtT(networks, data, config, seed), TrainingConfig(steps=refine_steps, seed=seed, log_every=0))
+    linear = [part for module in task.predictor for part in module if isinstance(part, nn.Linear)]
+    layers = [(_array(layer.weight).T.copy(), _array(layer.bias)) for layer in linear]
+    return Adapted(layers, task.target_prior)
+
+
+def _array(tensor: torch.Tensor) -> Floats:
+    values: Floats = tensor.detach().double().numpy()
+    return values

@@ -1,1 +1,0 @@
-"""One folder for each section of the paper; they share the core, not each other."""

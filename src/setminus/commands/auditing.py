@@ -1,0 +1,179 @@
+"""Any system's scores in a file, audited."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from setminus.auditing.audit import audit
+from setminus.auditing.report import Audit
+from setminus.commands.rows import Roles, group_names, read_rows
+from setminus.commands.scored_columns import ScoredColumns
+from setminus.estimators.frontier import Constraint
+from setminus.estimators.groups import Groups
+from setminus.progress import Step, Stopwatch
+from setminus.records import Record, versions
+from setminus.tables.errors import TableError
+from setminus.tables.reading import open_table
+
+__all__ = ["AuditConfig", "audit_table"]
+
+
+@dataclass(frozen=True)
+class AuditConfig:
+    """What to audit, and how large a gap may be.
+
+    Parameters
+    ----------
+    table : str
+    label : str
+    ignore : tuple of str
+        The columns whose groups are compared.
+    score : tuple of str
+        One column with the probability of `positive`, without it of the second class in sorted order; or one for each
+        class. A column ``proba_X`` is always the probability of the value X of the label. By default the columns of
+        that name, which ``setminus apply`` writes.
+    prediction : str, optional
+        A column of decisions, in the label's own values or ``not V`` for all but the `positive` value V; with
+        `positive` also in codes 0 and 1, where the label has neither value. By default that of `threshold`; else,
+        where the scores are those that ``setminus apply`` wrote, its column ``prediction``; else the most probable
+        class.
+    positive : str, optional
+        The value of the label that counts as 1.
+    threshold : float, optional
+    constraint, agg : str
+        The gap that `fail_above` bounds.
+    fail_above : float, optional
+    seed : int
+    header : bool, optional
+    encoding : str
+    decimal : str, optional
+        The decimal sign of the file; all rows decide by default.
+    """
+
+    table: str
+    label: str
+    ignore: tuple[str, ...]
+    score: tuple[str, ...] = ()
+    prediction: str | None = None
+    positive: str | None = None
+    threshold: float | None = None
+    constraint: Constraint = "equalized_odds"
+    agg: Literal["max", "sum"] = "max"
+    fail_above: float | None = None
+    seed: int = 0
+    header: bool | None = None
+    encoding: str = "utf-8"
+    decimal: str | None = None
+
+
+def audit_table(config: AuditConfig, step: Step = nullcontext, command: str = "") -> tuple[Audit, Record]:
+    """Audit the scores of a file.
+
+    Parameters
+    ----------
+    config : AuditConfig
+    step : callable
+        A progress display, see `Step`.
+    command : str
+        What the user typed, for the record.
+
+    Returns
+    -------
+    audit : Audit
+    record : dict
+        With the audit as numbers; ``record["limit"]`` says whether the gap keeps `fail_above`, where that is given.
+
+    Raises
+    ------
+    TableError
+        Where the file cannot be audited as asked.
+    """
+    try:
+        return _audit(config, Stopwatch(step), command)
+    except ValueError as error:
+        raise TableError.of(error) from error
+
+
+def _audit(config: AuditConfig, timed: Stopwatch, command: str) -> tuple[Audit, Record]:
+    with timed(f"read {Path(config.table).name}"):
+        table = open_table(config.table, header=config.header, encoding=config.encoding, decimal=config.decimal)
+        roles = Roles(config.label, config.ignore, config.positive)
+        rows = read_rows(table, roles)
+        columns = ScoredColumns.of(table, roles)
+        classes = columns.classes
+        scores = columns.scores(config.score)
+        proba = columns.proba(rows.X, scores)
+        known = Groups(least=1)
+        codes = known.learn(rows.groups, np.searchsorted(classes, rows.y).astype(np.intp))
+        groups = group_names(known, rows.groups, codes)
+        notes = list(rows.notes)
+        judged, decisions = config.prediction, None
+        if judged is None and config.threshold is None and not config.score and "prediction" in table.names:
+            judged = "prediction"
+            notes.append("the decisions are those of the column prediction")
+        if judged is not None:
+            decisions, how = columns.decisions(rows.X, judged, own=config.prediction is not None)
+            notes += how
+    with timed(f"audit {len(rows):,} rows"):
+        result = audit(
+            rows.y,
+            proba,
+            sensitive_features=groups,
+            classes=classes,
+            threshold=config.threshold,
+            y_pred=decisions,
+            random_state=config.seed,
+        )
+    shown = ", ".join(scores[k] for k in sorted(scores))
+    if columns.are_codes and not config.score and result.roc_auc < 0.5:
+        # an earlier version called the value 0 proba_1 where it was the --positive one: nothing in the file tells
+        raise TableError(
+            f"{shown} of {table.path.name} rank the labels backwards, with an AUC of {result.roc_auc:.3f}: an earlier "
+            "version wrote codes, which have two readings",
+            f"Apply the model again. If the scores are that bad, name them: --score {scores[max(scores)]}",
+        )
+    audited = result.to_dict()
+    record: Record = {
+        "name": "audit",
+        "job": "audit",
+        "config": asdict(config),
+        "seed": config.seed,
+        "versions": versions("pyarrow"),
+        "command": command,
+        "task": {
+            "data": Path(config.table).name,
+            "label": roles.question,
+            "labels": roles.class_names,
+            "score": shown,
+            "ignored": ", ".join(config.ignore),
+            "rows": {"test": len(rows)},
+            "notes": notes,
+        },
+        "metrics": {"models": [{"title": "score", "about": f"The column {shown}.", "audit": audited}]},
+        "steps": timed.seconds,
+        "seconds": sum(timed.seconds.values()),
+    }
+    if config.fail_above is not None:
+        record["limit"] = _limit(config, audited)
+    return result, record
+
+
+def _limit(config: AuditConfig, audited: dict[str, Any]) -> dict[str, Any]:
+    name = config.constraint + (f"_{config.agg}" if config.constraint == "equalized_odds" else "")
+    value = audited[name]["value"]
+    exceeded = value is not None and value > config.fail_above
+    # equalized odds compares the rates that there are: below the limit, a missing one may still be above it
+    missing = value is None or (config.constraint == "equalized_odds" and _some_rate_is_undefined(audited))
+    undefined = missing and not exceeded
+    passed = not exceeded and not undefined
+    return {"name": name, "limit": config.fail_above, "value": value, "passed": passed, "undefined": undefined}
+
+
+def _some_rate_is_undefined(audited: dict[str, Any]) -> bool:
+    rates = ("true_positive_rate", "false_positive_rate")
+    return any(row[rate]["value"] is None for row in audited["group_rates"] for rate in rates)

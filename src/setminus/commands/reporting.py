@@ -1,0 +1,71 @@
+"""The page again, from records alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from setminus.datasets.image_files import show_names
+from setminus.records import read_record, read_records
+from setminus.report.errors import RecordError
+from setminus.report.page import build_page, experiment_sections, write_page
+from setminus.tables.errors import TableError
+
+__all__ = ["record_files", "write_records_page"]
+
+NAMES = ("records.jsonl", "audit.json", "adaptation.json")
+
+
+def record_files(runs: Path) -> list[Path]:
+    """The files of records in a folder, also in folders below it; or the one file that was given."""
+    files = [runs] if runs.is_file() else sorted(file for name in NAMES for file in runs.rglob(name))
+    if not files:
+        raise ValueError(f"there are no records in {runs}: expected {' or '.join(NAMES)}, as the other commands write.")
+    return files
+
+
+def write_records_page(files: Sequence[Path], out: Path) -> Path:
+    """Write the page of files of records.
+
+    Parameters
+    ----------
+    files : sequence of Path
+        See `record_files`.
+    out : Path
+
+    Returns
+    -------
+    Path
+    """
+    records = [record for file in files for record in _shown(file)]
+    try:
+        return write_page(out, records)
+    except (ImportError, MemoryError, OSError, RecordError):
+        raise
+    except Exception as error:
+        # records of another version, or edited ones: whatever the page stumbles over is in the files
+        broken = [str(file) for file in files if not _can_show(file)] or [*map(str, files)]
+        raise TableError(
+            f"the page cannot show {show_names(broken)}, where a value is missing or of another kind",
+            "Restore the file, or make the records again; SETMINUS_TRACEBACK=1 shows which value it is.",
+        ) from error
+
+
+def _can_show(file: Path) -> bool:
+    try:
+        build_page(_shown(file))
+    except Exception:
+        return False
+    return True
+
+
+def _shown(file: Path) -> list[dict[str, Any]]:
+    """All records of experiments, which belong together; of other jobs the newest of a file."""
+    if file.suffix != ".jsonl":
+        return [read_record(file)]
+    records = read_records(file)
+    if not records:
+        raise ValueError(f"{file} is empty: expected at least one record.")
+    last, experiments = len(records) - 1, experiment_sections()
+    return [record for i, record in enumerate(records) if str(record.get("job")) in experiments or i == last]

@@ -1,1 +1,0 @@
-"""What each command does, without a terminal: files in, files and records out."""

@@ -1,0 +1,194 @@
+"""How well a translation changes z1 and keeps z2: by oracle classifiers, and by looking at the colors themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from setminus.datasets.colored_digits import NEITHER, ColoredDigits
+from setminus.datasets.image_arrays import from_signed_nchw
+from setminus.nn.cyclegan import CycleGAN
+from setminus.transfer.pixels import signed
+
+__all__ = ["Latents", "TransferJudge", "TransferScores", "measured_latents", "oracle_latents", "score", "translate"]
+
+ROWS_AT_ONCE = 256
+
+Ints = NDArray[np.int64]
+Latents = tuple[Ints, Ints]
+"""z1 and z2 of some images; -1 where there is no telling."""
+
+
+@dataclass(frozen=True)
+class TransferScores:
+    """Shares of translated images.
+
+    Parameters
+    ----------
+    z1 : float
+        Whose z1 is another one than before: the paper's Z1 accuracy.
+    z2 : float
+        Whose z2 is what it was: the paper's Z2 accuracy.
+    """
+
+    z1: float
+    z2: float
+
+
+def score(before: Latents, after: Latents) -> TransferScores:
+    """Compare the latents of images before and after their translation.
+
+    Parameters
+    ----------
+    before, after : (z1, z2)
+        Of the same images, in the same order. What cannot be told after the translation has neither changed to
+        something nor stayed.
+
+    Returns
+    -------
+    TransferScores
+
+    Examples
+    --------
+    >>> z = np.array([0, 0, 1, 1])
+    >>> score((z, z), (1 - z, z))
+    TransferScores(z1=1.0, z2=1.0)
+    >>> score((z, z), (np.array([1, 0, 0, -1]), np.array([0, 1, 1, -1])))
+    TransferScores(z1=0.5, z2=0.5)
+    """
+    (z1, z2), (z1_after, z2_after) = before, after
+    if len({len(z) for z in (z1, z2, z1_after, z2_after)}) != 1 or len(z1) == 0:
+        raise ValueError(
+            f"before has {len(z1)} and {len(z2)} images, after {len(z1_after)} and {len(z2_after)}: "
+            "expected the same ones, at least one."
+        )
+    changed = (z1_after != z1) & (z1_after != NEITHER)
+    kept = (z2_after == z2) & (z2_after != NEITHER)
+    return TransferScores(float(changed.mean()), float(kept.mean()))
+
+
+def oracle_latents(principal: nn.Module, orthogonal: nn.Module) -> Callable[[torch.Tensor], Latents]:
+    """The latents by the verdicts of two oracle classifiers, as the paper has them.
+
+    Parameters
+    ----------
+    principal, orthogonal : Module
+        From images to logits of shape (n, 2), trained where z1, or z2, is all that tells the domain.
+
+    Returns
+    -------
+    callable
+        From images in [-1, 1] to `Latents`.
+    """
+
+    def latents(images: torch.Tensor) -> Latents:
+        return _verdicts(principal, images), _verdicts(orthogonal, images)
+
+    return latents
+
+
+def measured_latents(images: torch.Tensor) -> Latents:
+    """The latents of colored digits by the colors of their pixels: nothing is learned.
+
+    Parameters
+    ----------
+    images : Tensor of shape (n, 3, height, width) in [-1, 1]
+
+    Returns
+    -------
+    Latents
+    """
+    return ColoredDigits.measure_colors(from_signed_nchw(images.float().cpu().numpy()))
+
+
+class TransferJudge:
+    """Scores of a CycleGAN on images that it was not trained on.
+
+    Parameters
+    ----------
+    a, b : Tensor of shape (n, channels, height, width)
+        Held-out images of each domain.
+    **ways : callable
+        From images in [-1, 1] to `Latents`, by name, such as ``oracle=oracle_latents(...)``.
+
+    Notes
+    -----
+    Called with the networks, it gives for each way the scores over both domains, those of each direction, and for
+    each pair of ways the share of translated images on which they agree in both latents.
+    """
+
+    def __init__(self, a: torch.Tensor, b: torch.Tensor, **ways: Callable[[torch.Tensor], Latents]):
+        if not ways:
+            raise ValueError("no way to tell the latents came: give at least one, such as measured=measured_latents.")
+        self.real = {"a_to_b": signed(a), "b_to_a": signed(b)}
+        self.ways = ways
+        self.before = {way: {d: tell(x) for d, x in self.real.items()} for way, tell in ways.items()}
+
+    def __call__(self, networks: CycleGAN) -> dict[str, object]:
+        """Translate, and compare."""
+        return self.judge(
+            {
+                "a_to_b": translate(networks.a_to_b, self.real["a_to_b"]),
+                "b_to_a": translate(networks.b_to_a, self.real["b_to_a"]),
+            }
+        )
+
+    def judge(self, translated: dict[str, torch.Tensor]) -> dict[str, object]:
+        """Compare images with their translations, which came in the order of the originals.
+
+        Parameters
+        ----------
+        translated : dict
+            "a_to_b" and "b_to_a".
+
+        Returns
+        -------
+        dict
+            ``{way: {"z1", "z2", "a_to_b": {"z1", "z2"}, "b_to_a": ...}, "agreement": share}``
+        """
+        after = {way: {d: tell(x) for d, x in translated.items()} for way, tell in self.ways.items()}
+        scores: dict[str, object] = {}
+        for way in self.ways:
+            both = score(_joined(self.before[way]), _joined(after[way]))
+            each = {d: asdict(score(self.before[way][d], after[way][d])) for d in translated}
+            scores[way] = {**asdict(both), **each}
+        # of shape (ways, z1 and z2, images)
+        told = np.array([_joined(latents) for latents in after.values()])
+        scores["agreement"] = float((told == told[0]).all(axis=(0, 1)).mean())
+        return scores
+
+
+def translate(generator: nn.Module, images: torch.Tensor) -> torch.Tensor:
+    """What a generator makes of images, without gradients, some at a time.
+
+    Parameters
+    ----------
+    generator : Module
+    images : Tensor of shape (n, channels, height, width)
+        As bytes or in [-1, 1].
+
+    Returns
+    -------
+    Tensor of shape (n, channels, height, width)
+        In [-1, 1], on the CPU.
+    """
+    device = next(generator.parameters()).device
+    with torch.no_grad():
+        parts = [generator(signed(part).to(device)).float().cpu() for part in images.split(ROWS_AT_ONCE)]
+    return torch.cat(parts)
+
+
+def _verdicts(network: nn.Module, images: torch.Tensor) -> Ints:
+    with torch.no_grad():
+        verdicts = torch.cat([network(part).argmax(1) for part in images.split(ROWS_AT_ONCE)])
+    return np.asarray(verdicts.cpu().numpy())
+
+
+def _joined(latents: dict[str, Latents]) -> Latents:
+    z1, z2 = zip(*latents.values(), strict=True)
+    return np.concatenate(z1), np.concatenate(z2)

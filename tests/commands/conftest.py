@@ -1,0 +1,51 @@
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from setminus.commands import main
+
+
+@dataclass
+class Done:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Run the command in this process, which is quick, as its own would be."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["setminus", *map(str, arguments)])
+        capsys.readouterr()
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code or 0
+        return Done(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def people():
+    """A small table: income from skill, and from sex by way of a job that tells it."""
+    rng = np.random.default_rng(0)
+    n = 600
+    sex = rng.choice(["f", "m"], n)
+    skill = rng.normal(size=n)
+    income = skill + (sex == "m") + rng.normal(size=n) > 0.5
+    return pd.DataFrame(
+        {
+            "age": rng.integers(18, 70, n),
+            "skill": skill.round(4),
+            "job": np.where(rng.random(n) < 0.8, np.where(sex == "m", "miner", "nurse"), "clerk"),
+            "sex": sex,
+            "income": np.where(income, "high", "low"),
+        }
+    )

@@ -1,0 +1,201 @@
+"""No output costs an input, another output, or what was there before."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from setminus.commands.errors import CommandError, check_folder, check_outputs
+
+COMMAND = [sys.executable, "-c", "from setminus.commands import main; main()"]
+
+
+@pytest.fixture
+def table(people, tmp_path):
+    path = tmp_path / "people.csv"
+    people.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
+def scored(people, tmp_path):
+    path = tmp_path / "scored.csv"
+    people.assign(p=(people["skill"] > 0) * 0.5 + 0.2).to_csv(path, index=False)
+    return path
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+FIT = ("--label", "income", "--ignore", "sex")
+
+
+def refused(done, *words):
+    assert done.code == 2
+    assert "Traceback" not in done.err
+    for word in words:
+        assert word in done.err
+
+
+@pytest.mark.parametrize("name", ["report.html", "audit.json"])
+def test_a_model_is_not_its_own_page(command, table, tmp_path, name):
+    before = contents(tmp_path)
+    refused(command("fit", table, *FIT, "--out", tmp_path / name), "is both", name)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["report.html", "audit.json"])
+def test_a_table_beside_the_model_is_not_overwritten_by_the_page(command, table, tmp_path, name):
+    odd = table.rename(tmp_path / name)
+    before = contents(tmp_path)
+    refused(command("fit", odd, *FIT, "--out", tmp_path / "model.skops"), "is an input", name)
+    refused(command("adapt", odd, odd, "--label", "income", "--out", odd), "is an input")
+    assert contents(tmp_path) == before
+
+
+def test_a_link_to_the_table_is_the_table(command, table, tmp_path):
+    before = table.read_bytes()
+    (tmp_path / "link.csv").symlink_to(table)
+    os.link(table, tmp_path / "hard.skops")
+    for out in ("link.csv", "hard.skops"):
+        refused(command("fit", table, *FIT, "--out", tmp_path / out), "is an input")
+    assert table.read_bytes() == before
+
+
+def test_an_audit_and_its_page_are_two_files(command, scored, tmp_path):
+    audit = ("audit", scored, *FIT, "--score", "p", "--positive", "high")
+    refused(command(*audit, "--out", tmp_path / "x", "--page", tmp_path / "x"), "is both", "--out or --page")
+    refused(command(*audit, "--page", scored), "is an input")
+    assert not (tmp_path / "x").exists()
+    assert command(*audit, "--out", tmp_path / "x", "--page", tmp_path / "y").code == 0
+    assert (tmp_path / "x").read_text().startswith("{")
+    assert (tmp_path / "y").read_text().lstrip().lower().startswith("<!doctype")
+
+
+def test_records_are_not_overwritten_by_their_page(command, scored, tmp_path):
+    record = tmp_path / "audit.json"
+    audit = ("audit", scored, *FIT, "--score", "p", "--positive", "high")
+    assert command(*audit, "--out", record).code == 0
+    before = record.read_bytes()
+    refused(command("report", record, "--out", record), "is an input")
+    refused(command("report", tmp_path, "--out", record), "is an input")
+    assert record.read_bytes() == before
+    assert command("report", record).code == 0
+
+
+@pytest.mark.parametrize("value", ["inf", "nan", "-1"])
+def test_a_tolerance_that_bounds_nothing_costs_no_model(command, table, tmp_path, value):
+    (tmp_path / "model.skops").write_text("old")
+    done = command("fit", table, *FIT, "--out", tmp_path / "model.skops", "--tolerance", value)
+    refused(done, "tolerance")
+    assert (tmp_path / "model.skops").read_text() == "old"
+
+
+def test_an_audit_against_infinity_is_refused(command, scored):
+    audit = ("audit", scored, *FIT, "--score", "p", "--positive", "high")
+    refused(command(*audit, "--fail-above", "nan"), "fail-above")
+    assert command(*audit, "--fail-above", "0").code == 1
+
+
+@pytest.mark.parametrize("option", ["--score", "--prediction"])
+def test_the_label_does_not_judge_itself(command, scored, option):
+    common = ("audit", scored, *FIT, "--positive", "high")
+    refused(command(*common, "--score", "p", option, "income"), "is both the label and the")
+
+
+def test_outputs_are_checked_against_each_other_and_the_inputs(tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    check_outputs({"a": one, "b": two}, [tmp_path / "three"])
+    with pytest.raises(CommandError, match="is both a and b"):
+        check_outputs({"a": one, "b": tmp_path / "x" / ".." / "one"})
+    with pytest.raises(CommandError, match="is a folder"):
+        check_outputs({"a": tmp_path})
+
+
+def test_the_write_test_follows_no_link_and_leaves_nothing(tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / ".setminus-write-test").symlink_to(victim)
+    check_folder(folder, "--out")
+    assert victim.read_text() == "precious"
+    assert [path.name for path in folder.iterdir()] == [".setminus-write-test"]
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of 3 MB, where one can be mounted."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "setminus-test", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("needs the right to mount a small disk")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_keeps_the_old_model_with_its_page(command, table, small_disk):
+    fit = ("fit", table, *FIT, "--full", "logistic", "--out", small_disk / "model.skops")
+    for name in ("model.skops", "audit.json", "report.html"):
+        (small_disk / name).write_text("old")
+    # the page alone takes more than is left
+    refused(command(*fit), "No space left")
+    assert contents(small_disk) == dict.fromkeys(["model.skops", "audit.json", "report.html"], b"old")
+    assert sorted(path.name for path in small_disk.iterdir()) == ["audit.json", "model.skops", "report.html"]
+
+
+def audit_into(command_line, scored, *more):
+    shell = " ".join([*(f"'{word}'" for word in COMMAND), "audit", f"'{scored}'", *FIT, "--score p --positive high"])
+    return subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {shell} {' '.join(more)} {command_line}"], capture_output=True, text=True
+    )
+
+
+def test_a_reader_that_goes_away_does_not_change_the_verdict(scored):
+    assert audit_into("| true", scored, "--json").returncode == 0
+    done = audit_into("| true", scored, "--json", "--fail-above 0")
+    assert done.returncode == 1
+    assert "is above 0" in done.stderr
+    assert "Broken" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_an_output_that_cannot_be_printed_is_no_success(scored):
+    done = audit_into("> /dev/full", scored, "--json")
+    assert done.returncode == 2
+    assert "No space left" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+NASTY = "\x1b[2J\x1b]0;owned\x07\r\u202e\x9b31m"
+
+
+def test_names_from_a_table_cannot_drive_the_terminal(command, people, tmp_path):
+    odd = people.rename(columns={"job": f"job{NASTY}"}).assign(
+        sex=people["sex"].replace("m", f"m{NASTY}"), income=people["income"].replace("high", f"high{NASTY}")
+    )
+    path, model = tmp_path / "odd.parquet", tmp_path / "model.skops"
+    odd.assign(p=0.2 + 0.5 * (people["skill"] > 0)).to_parquet(path)
+    scored = tmp_path / "scored.parquet"
+    runs = [
+        ("fit", path, *FIT, "--full", "logistic", "--out", model),
+        ("fit", path, *FIT, "--full", "logistic", "--out", model, "--json"),
+        ("info", model),
+        ("info", model, "--json"),
+        ("apply", model, path, "--out", scored),
+        ("audit", scored, *FIT),
+        ("audit", scored, *FIT, "--json"),
+        ("audit", path, "--label", "incom", "--ignore", "sex"),
+        ("fit", path, *FIT, "--out", model, "--positive", "hi"),
+    ]
+    for arguments in runs:
+        done = command(*arguments)
+        shown = done.out + done.err
+        assert "Traceback" not in shown
+        assert not {"\x1b", "\x07", "\r", "\x9b", "\u202e"} & {*shown}, arguments
+    assert [command(*run).code for run in runs[-2:]] == [2, 2]

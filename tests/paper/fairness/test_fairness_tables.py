@@ -1,0 +1,85 @@
+"""Tables 4 and 5 as runs: rows by name, the paper's numbers beside them, records that a page can read."""
+
+import json
+from functools import partial
+
+import pytest
+
+pytest.importorskip("torch")
+
+from setminus_paper.fairness import fairness_tables, methods, table4, table5
+from setminus_paper.fairness.trials import Trials
+from setminus_paper.fairness.vanilla import vanilla
+from setminus_paper.run import execute
+
+from tests.paper.fairness.conftest import biased_split
+
+TABLES = {"table4": table4, "table5": table5}
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """A table of 600 rows in place of the real ones, and two epochs."""
+    fairness_tables._trials.cache_clear()
+    loaders = dict.fromkeys(TABLES, lambda seeds, encoding: Trials.dealt(biased_split(600), seeds))
+    monkeypatch.setattr(fairness_tables, "TRIALS", loaders)
+    quick = {
+        "vanilla": methods.Method("vanilla", "Vanilla", partial(vanilla, epochs=2)),
+        "boosting": methods.METHODS["boosting"],
+    }
+    monkeypatch.setattr(fairness_tables, "METHODS", quick)
+    yield quick
+    fairness_tables._trials.cache_clear()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_row_of_the_paper_has_its_numbers(name):
+    table = TABLES[name]
+    of_paper = {row.name for row in methods.METHODS.values() if row.kind == "paper"}
+    assert table.PAPER.keys() == of_paper
+    for numbers in table.PAPER.values():
+        assert numbers.keys() == {"accuracy", "dp_gap", "eo_gap"}
+        assert 0.7 < numbers["accuracy"] < 0.85
+        assert 0 < min(numbers["dp_gap"], numbers["eo_gap"]) <= max(numbers["dp_gap"], numbers["eo_gap"]) < 0.35
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_plan_is_a_run_for_each_row_in_order(name):
+    planned = TABLES[name].plan("quick", (0, 1), methods=("tuned", "vanilla"))
+    assert [run.config["method"] for run in planned] == ["vanilla", "tuned"]
+    assert {run.name for run in planned} == {name}
+    json.dumps([run.config for run in planned])
+    assert TABLES[name].JOB == "fairness_tables"
+
+
+def test_by_default_all_rows_that_can_run_are_planned():
+    planned = [run.config["method"] for run in table4.plan("paper", (0,))]
+    assert planned == [name for name, row in methods.METHODS.items() if row.installed]
+    assert tuple(planned) == table4.METHODS
+
+
+def test_an_unknown_row_is_refused_in_words():
+    with pytest.raises(ValueError, match=r"no method 'vanila': there are vanilla, "):
+        table4.plan("quick", (0,), methods=("vanila",))
+
+
+def test_records_hold_both_rules_for_each_seed(small, tmp_path):
+    found = execute(table5.plan("quick", (0, 1), methods=tuple(small)), tmp_path / "records.jsonl")
+    assert [(record["config"]["method"], record["seed"]) for record in found] == [
+        ("vanilla", 0),
+        ("vanilla", 1),
+        ("boosting", 0),
+        ("boosting", 1),
+    ]
+    for record in found:
+        for rule in ("validation", "test_oracle"):
+            assert {"accuracy", "dp_gap", "eo_gap", "auc", "epoch"} <= record["metrics"][rule].keys()
+        assert record["metrics"]["seconds_per_seed"] > 0
+    assert found[0]["metrics"]["row"]["paper"] == table5.PAPER["vanilla"]
+    assert found[2]["metrics"]["row"]["paper"] is None
+
+
+def test_rows_of_the_same_seeds_share_their_trials(small):
+    one, again = (fairness_tables._trials("table4", (0, 1), "onehot") for _ in range(2))
+    assert one is again
+    assert fairness_tables._trials("table4", (0,), "onehot") is not one

@@ -1,0 +1,164 @@
+"""A seed is measured once and written at once, whatever happens to the others."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+from setminus_paper.run import FailedRunsError, Run, execute
+
+from setminus.records import read_records
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "toy" / "records.jsonl"
+
+
+def run(toy, seeds, config=None, measure=None):
+    return Run("toy", config or {}, tuple(seeds), measure or toy.measure)
+
+
+def seeds(path):
+    return sorted(record["seed"] for record in read_records(path))
+
+
+def ended(group, seconds=5.0):
+    """Whether all processes of a group end within some time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_each_seed_has_one_record_with_everything_that_made_it(toy, path, jobs):
+    config = {"scale": "quick", "sizes": [1, 2]}
+    found = execute([run(toy, range(3), config)], path, jobs=jobs, command="setminus reproduce toy", claim="so")
+    assert [record["seed"] for record in found] == [0, 1, 2]
+    assert [record["metrics"]["value"] for record in found] == [0.5, 1.5, 2.5]
+    for record in found:
+        assert record["config"] == config
+        assert (record["name"], record["job"], record["claim"]) == ("toy", "laboratory", "so")
+        assert record["command"] == "setminus reproduce toy"
+        assert {"python", "setminus", "numpy", "torch"} <= {*record["versions"]}
+        assert record["seconds"] >= 0
+        assert (record["metrics"]["process"] == os.getpid()) == (jobs == 1)
+    assert sorted(map(str, found)) == sorted(map(str, read_records(path)))
+
+
+def test_one_run_is_shared_out_where_there_are_more_processes(toy, path):
+    found = execute([run(toy, range(4), measure=partial(toy.measure, seconds=0.3))], path, jobs=2)
+    assert len({record["metrics"]["process"] for record in found}) == 2
+
+
+def test_what_is_recorded_is_not_measured_again(toy, path):
+    execute([run(toy, [0, 2], {"a": 1})], path)
+    said = []
+    found = execute(
+        [run(toy, range(4), {"a": 1}), run(toy, [0], {"a": 2}), run(toy, [0], {"a": 2})],
+        path,
+        progress=lambda done, total: said.append((done, total)),
+    )
+    # two of five are there; the run that is asked for twice counts once
+    assert said == [(2, 5), (3, 5), (4, 5), (5, 5)]
+    assert [(record["config"]["a"], record["seed"]) for record in found] == [(1, 0), (1, 1), (1, 2), (1, 3), (2, 0)]
+    assert len(read_records(path)) == 5
+
+
+def test_a_config_is_the_same_whatever_the_order_of_its_keys(toy, path):
+    execute([run(toy, [0], {"a": 1, "b": (1, 2)})], path)
+    execute([run(toy, [0], {"b": [1, 2], "a": 1})], path)
+    assert len(read_records(path)) == 1
+
+
+def test_a_process_that_is_killed_takes_nothing_along_and_the_rest_is_done_later(toy, path, tmp_path):
+    alive = tmp_path / "alive"
+    fragile = partial(toy.dies_at, seed=1, alive=alive)
+    runs = [run(toy, range(3), {"kind": "fragile"}, fragile), run(toy, range(3), {"kind": "solid"})]
+    with pytest.raises(FailedRunsError, match=r'"fragile"\}, seeds 0, 1, 2: its process ended with exit code -9'):
+        execute(runs, path, jobs=2)
+    # what the killed one had measured, and all of the other
+    assert seeds(path) == [0, 0, 1, 2]
+    alive.touch()
+    found = execute(runs, path, jobs=2)
+    assert [record["seed"] for record in found] == [0, 1, 2, 0, 1, 2]
+    assert seeds(path) == [0, 0, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_run_that_fails_is_named_and_the_others_are_done(toy, path, jobs):
+    said = []
+    runs = [run(toy, [0, 1], {"kind": "bad"}, toy.raises), run(toy, [0, 1], {"kind": "good"})]
+    with pytest.raises(FailedRunsError) as caught:
+        execute(runs, path, jobs=jobs, failed=lambda why, trace: said.append((why, trace)))
+    ((why, trace),) = said
+    assert caught.value.failures == [why]
+    assert why == 'toy {"kind": "bad"}, seeds 0, 1: ZeroDivisionError: no half of nothing'
+    assert "in raises" in trace
+    assert seeds(path) == [0, 0, 1]
+    assert "repeat the command" in caught.value.advice
+
+
+def test_a_run_has_to_measure_each_seed_once_with_numbers_that_json_has(toy, path):
+    for measure, why in (
+        (lambda seeds, step: [{}], "measured nothing for the seeds 1"),
+        (lambda seeds, step: [{}] * 3, "measured more than its 2 seeds"),
+        (lambda seeds, step: [{"x": float("nan")}] * 2, "holds a NaN"),
+    ):
+        with pytest.raises(FailedRunsError, match=why):
+            execute([run(toy, [0, 1], {"why": why}, measure)], path)
+
+
+def test_no_process_is_no_number_of_processes(toy, path):
+    with pytest.raises(ValueError, match="jobs is 0, but at least one process has to work: give 1 or more"):
+        execute([run(toy, [0])], path, jobs=0)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_run_has_one_thread_and_the_settings_are_put_back(toy, path, jobs, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    found = execute([run(toy, [0, 1], measure=toy.threads)], path, jobs=jobs)
+    threads = [number for record in found for number in record["metrics"]["threads"]]
+    assert threads
+    assert set(threads) == {1}
+    assert os.environ["OMP_NUM_THREADS"] == "3"
+    assert "MKL_NUM_THREADS" not in os.environ
+
+
+def test_an_interrupt_leaves_whole_records_and_no_process_behind(toy, path):
+    script = f"""
+import sys
+sys.path.insert(0, {str(Path(toy.__file__).parent)!r})
+from functools import partial
+from pathlib import Path
+import toy_experiment as toy
+from setminus_paper.run import Run, execute
+execute([Run("toy", {{}}, tuple(range(40)), partial(toy.measure, seconds=0.3))], Path({str(path)!r}), jobs=2)
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stderr=subprocess.PIPE, start_new_session=True, text=True
+    )
+    deadline = time.monotonic() + 30
+    while not (path.exists() and len(read_records(path)) >= 2) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not ended(process.pid, 0.2)
+    # as a terminal does it: to the whole group
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=20)
+    assert said.count("KeyboardInterrupt") == 1
+    assert ended(process.pid)
+    before = read_records(path)
+    assert 2 <= len(before) < 40
+    found = execute([run(toy, range(40))], path)
+    assert [record["seed"] for record in found] == [*range(40)]
+    assert read_records(path)[: len(before)] == before

@@ -1,0 +1,152 @@
+"""Classifiers of two folders: they know the column and not what goes along with it, or they say that they do not."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from setminus.transfer import folder_classifiers  # noqa: E402
+from setminus.transfer.folder_classifiers import (  # noqa: E402
+    check_principal,
+    fit_folder_classifiers,
+)
+from setminus.transfer.folder_notes import folder_notes  # noqa: E402
+from setminus.transfer.folder_parts import deal_out  # noqa: E402
+from setminus.transfer.held_out_accuracy import told  # noqa: E402
+from setminus.transfer.pixels import signed  # noqa: E402
+from tests.made_pictures import folder_squares, painted_squares  # noqa: E402
+
+QUICK = {"width": 4, "steps": 150, "seed": 0}
+
+
+def fitted(images, role, **options):
+    return fit_folder_classifiers(*deal_out(images, 0.2, 0), role, **{**QUICK, **options})
+
+
+@pytest.fixture(scope="module", params=["change", "keep"])
+def learned(request):
+    images, _ = folder_squares("digit" if request.param == "change" else "background")
+    return request.param, images, fitted(images, request.param)
+
+
+def test_the_ratio_is_that_of_the_backgrounds_whichever_column_is_given(learned):
+    role, _, classifiers = learned
+    new = painted_squares(300, seed=9)
+    values = classifiers.log_ratio(role, 30.0)(signed(torch.from_numpy(new.x).permute(0, 3, 1, 2))).numpy()
+    for z2, exact in ((0, math.log(9)), (1, -math.log(9))):
+        for z1 in (0, 1):
+            rows = (new.z1 == z1) & (new.z2 == z2)
+            assert values[rows].mean() == pytest.approx(exact, abs=1.0)
+
+
+def test_judges_see_what_is_there(learned):
+    role, _, classifiers = learned
+    new = painted_squares(300, seed=9)
+    verdicts = classifiers.verdicts(torch.from_numpy(new.x).permute(0, 3, 1, 2))
+    column, rest = (new.z1, new.z2) if role == "change" else (new.z2, new.z1)
+    assert np.mean(verdicts["column"] == column) > 0.98
+    assert np.mean(verdicts["rest"] == rest) > 0.9
+    assert classifiers.accuracy["column"].above_chance and classifiers.accuracy["judge_domain"].accuracy > 0.85
+
+
+def test_the_generators_classifiers_are_not_the_judges(learned):
+    _, _, classifiers = learned
+    weights = [next(classifiers.modules[name].parameters()) for name in ("column", "judge_column")]
+    assert not torch.equal(*weights)
+
+
+def test_shares_are_those_of_the_labels(learned):
+    _, _, classifiers = learned
+    assert classifiers.given["a"][0] == pytest.approx(0.9, abs=0.05)
+    assert classifiers.given["b"][0] == pytest.approx(0.1, abs=0.05)
+    assert sum(classifiers.domain_prior) == pytest.approx(1)
+
+
+def test_labels_elsewhere_are_enough_and_shares_are_then_estimated():
+    images, _ = folder_squares("digit")
+    more = painted_squares(200, seed=5)
+    joined = replace(
+        images,
+        x=np.concatenate([images.x, more.x]),
+        y=np.concatenate([images.y, np.full(200, -1)]),
+        z=np.concatenate([np.full(600, -1), more.z1]),
+    )
+    classifiers = fitted(joined, "change")
+    assert classifiers.given["a"][0] == pytest.approx(0.9, abs=0.07)
+    assert classifiers.given["b"][0] == pytest.approx(0.1, abs=0.07)
+
+
+def test_a_column_that_does_not_show_stops_before_anything_long():
+    images, _ = folder_squares("digit", n=300)
+    guessed = replace(images, z=np.arange(300) % 2)
+    with pytest.raises(ValueError, match=r"held-out images, and guessing reaches .* cannot be seen"):
+        fitted(guessed, "keep")
+
+
+def test_too_few_labels_to_hold_any_out():
+    images, _ = folder_squares("digit", n=100)
+    z = np.full(100, -1)
+    z[[0, 1, -1]] = 0, 1, 1
+    with pytest.raises(ValueError, match="too few images have labels"):
+        fitted(replace(images, z=z), "change")
+    # one right image of each value could be luck, and is no reason to say that nothing can be seen
+    with pytest.raises(ValueError, match="2 labelled images are held out, so few that guessing may tell"):
+        folder_classifiers._check_column(told(np.array([0, 1]), np.array([0, 1]), np.ones(2)))
+
+
+def test_accuracy_counts_both_classes_alike():
+    verdicts, truth = np.zeros(100, dtype=int), np.repeat([0, 1], [90, 10])
+    alike = 1 / np.bincount(truth)[truth]
+    assert told(verdicts, truth, np.ones(100)).accuracy == 0.9
+    assert told(verdicts, truth, alike).accuracy == pytest.approx(0.5)
+    assert not told(verdicts, truth, alike).above_chance
+    # one right image of each class could be luck
+    assert not told(np.array([0, 1]), np.array([0, 1]), np.ones(2)).above_chance
+    assert told(np.array([0, 1]), np.array([0, 1]), np.ones(2)).by_chance == 1
+
+
+class Gives(torch.nn.Module):
+    def __init__(self, logits):
+        super().__init__()
+        self.logits = logits
+
+    def forward(self, images):
+        if self.logits is None:
+            raise RuntimeError("wants 128 pixels")
+        return self.logits
+
+
+@pytest.mark.parametrize(
+    ("logits", "words"),
+    [
+        (torch.zeros(2, 10), r"gives \(2, 10\) for 2 images: .*other classes"),
+        (torch.zeros(2), r"gives \(2,\)"),
+        ("text", r"gives \(\)"),
+        (torch.full((2, 2), math.nan), "not finite"),
+        (None, r"does not take images .*wants 128 pixels"),
+    ],
+)
+def test_a_principal_classifier_of_other_classes_is_refused(logits, words):
+    with pytest.raises(ValueError, match=words):
+        check_principal(Gives(logits), torch.zeros(2, 3, 12, 12))
+    check_principal(Gives(torch.zeros(2, 2)), torch.zeros(2, 3, 12, 12))
+
+
+def test_notes_say_what_is_weak(learned):
+    role, images, classifiers = learned
+    assert folder_notes(images, classifiers, role, "hair") == []
+    weak = replace(classifiers.accuracy["column"], accuracy=0.7)
+    none = replace(classifiers.accuracy["judge_domain"], accuracy=0.5)
+    bad = replace(
+        classifiers,
+        given={"a": [0.5, 0.5], "b": [0.45, 0.55]},
+        accuracy={**classifiers.accuracy, "column": weak, "judge_domain": none},
+    )
+    few = replace(images, x=images.x[:100], y=np.repeat([0, 1], 50), z=np.repeat([0, 1], 50))
+    notes = " ".join(folder_notes(few, bad, role, "hair"))
+    for words in ("only 70%", "about as frequent", "all the same", "by guessing", "folder A has 50 images"):
+        assert words in notes
+    assert ("two near certainties" in notes) == (role == "change")

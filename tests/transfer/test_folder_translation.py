@@ -1,0 +1,108 @@
+"""Two folders to a translation, which goes on where it was stopped, and with nothing else."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from setminus.nn.networks.classifiers import DigitClassifier  # noqa: E402
+from setminus.transfer.folder_parts import deal_out  # noqa: E402
+from setminus.transfer.folder_translation import TranslationConfig, fit_translation  # noqa: E402
+from tests.made_pictures import folder_squares  # noqa: E402
+
+TINY = TranslationConfig(
+    "change", steps=6, batch_size=8, width=4, every=3, judged=16, classifier_width=2, classifier_steps=60
+)
+
+
+@pytest.fixture(scope="module")
+def images():
+    return folder_squares(n=200)[0]
+
+
+def weights(made):
+    return [weight for network in (made.translator.a_to_b, made.translator.b_to_a) for weight in network.parameters()]
+
+
+class StopError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("at", [0, 3])
+def test_a_stopped_training_goes_on_to_the_same_bits(images, tmp_path, at):
+    whole = fit_translation(images, TINY)
+    looks = []
+
+    def stop(step, values):
+        if step > at:
+            raise StopError
+
+    with pytest.raises(StopError):
+        fit_translation(images, TINY, folder=tmp_path, observers=[stop])
+    assert (tmp_path / "classifiers").is_dir() and (tmp_path / "training").is_dir() == (at > 0)
+    again = fit_translation(images, TINY, folder=tmp_path, resume=True, look=lambda step, grid: looks.append(step))
+    assert all(torch.equal(one, other) for one, other in zip(weights(whole), weights(again), strict=True))
+    assert looks == ([3, 6] if at == 0 else [6])
+    assert again.scores == whole.scores
+    assert [one["step"] for one in again.outcome.evaluations] == [3, 6]
+
+
+def test_what_was_begun_with_other_settings_does_not_go_on(images, tmp_path):
+    fit_translation(images, TINY, folder=tmp_path)
+    fit_translation(images, replace(TINY, steps=7), folder=tmp_path, resume=True)
+    with pytest.raises(ValueError, match="differs in rate, role"):
+        fit_translation(images, replace(TINY, rate=1e-3, role="keep"), folder=tmp_path, resume=True)
+    with pytest.raises(ValueError, match="differs in images"):
+        fit_translation(replace(images, z=1 - images.z), TINY, folder=tmp_path, resume=True)
+
+
+def test_looks_show_the_same_pictures_in_four_rows(images):
+    grids = {}
+    made = fit_translation(images, TINY, look=grids.__setitem__)
+    assert sorted(grids) == [3, 6]
+    for grid in grids.values():
+        assert grid.shape == (4 * 12, 8 * 12, 3) and grid.dtype == np.uint8
+    # rows of pictures stay, rows of translations do not
+    assert np.array_equal(grids[3][:12], grids[6][:12]) and np.array_equal(grids[3][24:36], grids[6][24:36])
+    assert not np.array_equal(grids[3][12:24], grids[6][12:24])
+    assert list(made.strips) == ["a", "a_to_b", "b", "b_to_a"]
+
+
+def test_a_ready_principal_takes_the_place_of_the_columns(images):
+    ready = DigitClassifier(width=2)
+    made = fit_translation(images, TINY, principal=ready)
+    assert made.classifiers.modules["principal"] is ready and "column" not in made.classifiers.modules
+    with pytest.raises(ValueError, match=r"gives \(2, 10\)"):
+        fit_translation(images, TINY, principal=DigitClassifier(10, width=2))
+    with pytest.raises(ValueError, match="use 'change'"):
+        fit_translation(images, replace(TINY, role="keep"), principal=ready)
+
+
+def test_parts_share_no_image_and_each_has_both_folders():
+    images, _ = folder_squares(n=100)
+    x = np.arange(100, dtype=np.uint8)[:, None, None, None] * np.ones((1, 2, 2, 3), dtype=np.uint8)
+    train, held_out = deal_out(replace(images, x=x), 0.2, seed=0)
+    numbers = [set(part.x[:, 0, 0, 0].tolist()) for part in (train, held_out)]
+    assert not numbers[0] & numbers[1] and len(numbers[0] | numbers[1]) == 100
+    assert len(held_out.a) > 5 and len(held_out.b) > 5
+    two = replace(images, x=x[:4], y=np.array([0, 0, 1, 1]), z=np.array([0, 1, 0, 1]))
+    assert [(len(part.a), len(part.b)) for part in deal_out(two, 0.2, seed=0)] == [(1, 1), (1, 1)]
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        deal_out(images, 1.0, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"role": "swap"}, "role is 'swap'"),
+        ({"steps": 0, "every": 0}, "steps is 0, every is 0"),
+        ({"width": 0}, "width is 0"),
+        ({"clamp": 0.5}, "clamp"),
+        ({"rate": 0.0}, "rate"),
+    ],
+)
+def test_settings_that_make_no_sense(wrong, words):
+    with pytest.raises(ValueError, match=words):
+        replace(TINY, **wrong)
