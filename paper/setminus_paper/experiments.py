@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from setminus.errors import UserError
 from setminus.records import Record
 from setminus_paper.run import Progress, Run, execute
 
@@ -69,12 +70,12 @@ def find_names(wanted: Iterable[str]) -> list[str]:
     ['prop4', 'fig1', 'fig2a']
     >>> find_names(["pro4"])
     Traceback (most recent call last):
-    ValueError: there is no experiment 'pro4': did you mean 'prop4'?
+    setminus.errors.UserError: there is no experiment 'pro4': did you mean 'prop4'?
     """
     found: list[str] = []
     for name in wanted:
         if name not in EXPERIMENTS and name not in GROUPS:
-            raise ValueError(f"there is no experiment {name!r}: {_advice(name, [*EXPERIMENTS, *GROUPS])}")
+            raise UserError(f"there is no experiment {name!r}", do=f"{_advice(name, [*EXPERIMENTS, *GROUPS])}")
         found += GROUPS.get(name, (name,))
     return list(dict.fromkeys(found))
 
@@ -115,22 +116,22 @@ def plan_runs(
     module = _module(name)
     count = module.DEFAULT_SEEDS if seeds is None else seeds
     if count < 1:
-        raise ValueError(f"seeds is {count}, but a run needs one: give 1 or more.")
+        raise UserError(f"seeds is {count}, but a run needs one", do="give 1 or more.")
     # one that a module only imports for itself is not its own
     public = getattr(module, "__all__", dir(module))
     chosen: dict[str, Any] = {}
     for kind, wanted in (("method", methods), ("pair", pairs)):
         known = tuple(getattr(module, f"{kind}s".upper())) if f"{kind}s".upper() in public else ()
         if wanted and not known:
-            raise ValueError(f"{name} does not compare {kind}s: leave out {', '.join(wanted)}.")
+            raise UserError(f"{name} does not compare {kind}s", do=f"leave out {', '.join(wanted)}.")
         for one in wanted:
             if one not in known:
-                raise ValueError(f"{name} has no {kind} {one!r}: {_advice(one, known)}")
+                raise UserError(f"{name} has no {kind} {one!r}", do=f"{_advice(one, known)}")
         if known:
             chosen[f"{kind}s"] = tuple(wanted) or known
     if shifts:
         if "SHIFTS" not in public:
-            raise ValueError(f"{name} does not shift a class mix: leave out {', '.join(map(str, shifts))}.")
+            raise UserError(f"{name} does not shift a class mix", do=f"leave out {', '.join(map(str, shifts))}.")
         chosen["shifts"] = tuple(dict.fromkeys(shifts))
     runs: list[Run] = module.plan(scale, tuple(range(count)), **chosen)
     return runs

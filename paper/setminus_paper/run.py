@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from setminus.errors import UserError
 from setminus.records import Record, append_record, read_records, versions
 from setminus_paper.workers import Failed, one_thread, spread
 
@@ -122,7 +123,7 @@ def execute(
         When all the others are done, if any run failed.
     """
     if jobs < 1:
-        raise ValueError(f"jobs is {jobs}, but at least one process has to work: give 1 or more.")
+        raise UserError(f"jobs is {jobs}, but at least one process has to work", do="give 1 or more.")
     wanted = list(dict.fromkeys(key for run in runs for key in _keys(run)))
     pieces = _pieces(runs, {_key(record) for record in _existing(records)}, jobs)
     done = len(wanted) - sum(len(piece.seeds) for piece in pieces)
@@ -162,11 +163,11 @@ def _measured(run: Run, *, step: Step) -> Iterator[tuple[int, dict[str, Any], fl
     left = list(run.seeds)
     for metrics in run.measure(run.seeds, step):
         if not left:
-            raise ValueError(f"it measured more than its {len(run.seeds)} seeds: give one dictionary for each.")
+            raise UserError(f"it measured more than its {len(run.seeds)} seeds", do="give one dictionary for each.")
         yield left.pop(0), metrics, round(time.perf_counter() - start, 4)
         start = time.perf_counter()
     if left:
-        raise ValueError(f"it measured nothing for the seeds {_listed(left)}: give one dictionary for each.")
+        raise UserError(f"it measured nothing for the seeds {_listed(left)}", do="give one dictionary for each.")
 
 
 def _pieces(runs: Sequence[Run], known: set[str], jobs: int) -> list[Run]:

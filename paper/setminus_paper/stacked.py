@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch.func import functional_call, stack_module_state, vmap
 
+from setminus.errors import UserError
+
 __all__ = ["Stacked"]
 
 
@@ -35,7 +37,7 @@ class Stacked(torch.nn.Module):  # type: ignore[misc]
     def __init__(self, networks: Sequence[torch.nn.Module]):
         super().__init__()
         if not networks:
-            raise ValueError("no networks came: stack at least one.")
+            raise UserError("no networks came", do="stack at least one.")
         _check_alike(networks)
         weights, buffers = stack_module_state(list(networks))
         # a module's own name may hold dots, which torch keeps for the path to a weight
@@ -55,7 +57,7 @@ class Stacked(torch.nn.Module):  # type: ignore[misc]
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """What each network says of its own part of `x`, which has the shape (networks, n, ...)."""
         if len(x) != len(self):
-            raise ValueError(f"x has shape {tuple(x.shape)}: expected ({len(self)}, n, ...), a part for each network.")
+            raise UserError(f"x has shape {tuple(x.shape)}", expected=f"({len(self)}, n, ...), a part for each network")
         self._skeleton[0].train(self.training)
         return vmap(self._one, randomness="different")(self._state(), x)
 
@@ -87,9 +89,9 @@ def _check_alike(networks: Sequence[torch.nn.Module]) -> None:
     ]
     for k, other in enumerate(others, start=1):
         if other != first:
-            raise ValueError(
-                f"networks 0 and {k} are not alike (class, training mode, shapes): {first} and {other}. "
-                "Stack networks that differ in the values of their weights only."
+            raise UserError(
+                f"networks 0 and {k} are not alike (class, training mode, shapes)",
+                do=f"{first} and {other}. Stack networks that differ in the values of their weights only.",
             )
 
 

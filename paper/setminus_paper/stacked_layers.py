@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
+from setminus.errors import UserError
+
 __all__ = ["StackedLayers"]
 
 
@@ -41,9 +43,10 @@ class StackedLayers(nn.Module):  # type: ignore[misc]
             elif len(self.linear) and self.linear[-1].activation is None and not list(layers[0].parameters()):
                 self.linear[-1].activation = layers[0]
             else:
-                raise ValueError(
-                    f"a layer is {type(layers[0]).__name__}: expected linear layers, each followed by one activation "
-                    "without weights or by none. Stack other networks with setminus_paper.stacked.Stacked."
+                raise UserError(
+                    f"a layer is {type(layers[0]).__name__}",
+                    do="expected linear layers, each followed by one activation "
+                    "without weights or by none. Stack other networks with setminus_paper.stacked.Stacked.",
                 )
 
     @property

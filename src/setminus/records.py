@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from setminus.errors import UserError
 from setminus.files import atomic_write
 from setminus.text import printable_json
 
@@ -54,8 +55,8 @@ def append_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> No
     """
     missing = [key for key in REQUIRED if key not in record]
     if missing:
-        raise ValueError(
-            f"the record has no {', '.join(missing)}; it holds {', '.join(record) or 'nothing'}: add the rest."
+        raise UserError(
+            f"the record has no {', '.join(missing)}; it holds {', '.join(record) or 'nothing'}", do="add the rest."
         )
     apart = record["metrics"].get(BESIDE)
     if apart is not None:
@@ -65,7 +66,9 @@ def append_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> No
     try:
         line = json.dumps(record, allow_nan=False, default=_plain) + "\n"
     except ValueError as error:
-        raise ValueError(f"the record {record['name']!r} holds a NaN or an infinity: write None instead.") from error
+        raise UserError(
+            f"the record {record['name']!r} holds a NaN or an infinity", do="write None instead."
+        ) from error
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     if apart is not None:
         place = _beside(Path(path), mark)
@@ -104,23 +107,23 @@ def read_records(path: str | os.PathLike[str]) -> list[Record]:
         if record is not None:
             missing = [key for key in REQUIRED if key not in record]
             if missing:
-                raise ValueError(
-                    f"{path}, line {number} is no record: it has no {', '.join(missing)}. Remove the line, or restore "
-                    "the file."
+                raise UserError(
+                    f"{path}, line {number} is no record",
+                    do=f"it has no {', '.join(missing)}. Remove the line, or restore the file.",
                 )
             plain = [key for key in NESTED if not isinstance(record[key], dict)]
             if plain:
-                raise ValueError(
-                    f"{path}, line {number} is no record: {', '.join(plain)} should be an object. Remove the line, or "
-                    "restore the file."
+                raise UserError(
+                    f"{path}, line {number} is no record",
+                    do=f"{', '.join(plain)} should be an object. Remove the line, or restore the file.",
                 )
             records.append(_whole(record, Path(path)))
         elif number == len(lines):
             if line:
                 logger.warning("%s: ignoring line %d, which a killed run left unfinished", path, number)
         else:
-            raise ValueError(
-                f"{path}, line {number} is no record: {line[:60]!r}. Remove the line, or restore the file."
+            raise UserError(
+                f"{path}, line {number} is no record", do=f"{line[:60]!r}. Remove the line, or restore the file."
             )
     return records
 
@@ -129,7 +132,7 @@ def read_record(path: str | os.PathLike[str]) -> Record:
     """Read a file that holds one record, as `write_json` wrote it."""
     record = _parse(_text(path))
     if record is None or "job" not in record:
-        raise ValueError(f"{path} is no record: expected what `setminus fit`, `adapt` or `audit` wrote.")
+        raise UserError(f"{path} is no record", expected="what `setminus fit`, `adapt` or `audit` wrote")
     return record
 
 
@@ -201,7 +204,7 @@ def _text(path: str | os.PathLike[str]) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is no record, as it is no text in UTF-8: restore the file.") from error
+        raise UserError(f"{path} is no record, as it is no text in UTF-8", do="restore the file.") from error
 
 
 def _parse(text: str) -> Record | None:
@@ -214,7 +217,7 @@ def _parse(text: str) -> Record | None:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON: write null instead.")
+    raise UserError(f"{name} is no JSON", do="write null instead.")
 
 
 def _mend_end(file: BinaryIO) -> None:

@@ -12,6 +12,7 @@ from torch.nn.functional import cross_entropy
 
 from setminus.adaptation.adaptation_task import AdaptationConfig, AdaptationTask, DomainData
 from setminus.adaptation.vada import VadaNetworks
+from setminus.errors import UserError
 from setminus.nn.adversarial import domain_discriminator_loss, gan_generator_loss
 from setminus.nn.passes import frozen, running_statistics_kept
 from setminus.nn.precision import adam, in_float32
@@ -46,7 +47,9 @@ class Adda(AdaptationTask):
     ) -> None:
         super().__init__(networks, data, config, seed, watch=watch)
         if config.warmup < 1:
-            raise ValueError("warmup is 0: ADDA starts from a classifier of the source; give it steps to be trained.")
+            raise UserError(
+                "warmup is 0", do="ADDA starts from a classifier of the source; give it steps to be trained."
+            )
         self.target_encoder = copy.deepcopy(networks.encoder)
         self.modules |= {"target_encoder": self.target_encoder, "discriminator": networks.discriminator}
         self.optimizers |= {

@@ -18,6 +18,7 @@ from setminus.adaptation.adaptation_task import (
     evaluating,
 )
 from setminus.adaptation.vada import VadaConfig, VadaNetworks, vada_step
+from setminus.errors import UserError
 from setminus.nn.adversarial import Direction
 from setminus.nn.batches import Batches
 from setminus.nn.cyclegan import CycleGAN, CycleGANWeights, cyclegan_step, plain_adversarial
@@ -78,11 +79,13 @@ class Cycada(AdaptationTask):
     ) -> None:
         super().__init__(networks, data, config, seed, watch=watch)
         if config.warmup < 1:
-            raise ValueError("warmup is 0: CyCADA starts from a classifier of the source; give it steps to be trained.")
+            raise UserError(
+                "warmup is 0", do="CyCADA starts from a classifier of the source; give it steps to be trained."
+            )
         if not (0 < translation < 1 and translation_rate > 0 and semantic >= 0):
-            raise ValueError(
-                f"translation is {translation}, translation_rate is {translation_rate}, semantic is {semantic}: "
-                "expected a share between 0 and 1, a positive rate, and a weight of 0 or more."
+            raise UserError(
+                f"translation is {translation}, translation_rate is {translation_rate}, semantic is {semantic}",
+                expected="a share between 0 and 1, a positive rate, and a weight of 0 or more",
             )
         for name, images in (("source", data.source), ("target", data.target)):
             _check_translatable(name, images)
@@ -222,14 +225,14 @@ def _planes(images: torch.Tensor) -> torch.Tensor:
 
 def _check_translatable(name: str, images: torch.Tensor) -> None:
     if images.ndim != 4:
-        raise ValueError(
-            f"the {name} rows have shape {tuple(images.shape)}: CyCADA translates images, (n, channels, size, size); "
-            "use another method for tables and embeddings."
+        raise UserError(
+            f"the {name} rows have shape {tuple(images.shape)}",
+            do="CyCADA translates images, (n, channels, size, size); use another method for tables and embeddings.",
         )
     check_images(images, images.shape[1], size=images.shape[2], multiple_of=4, at_least=8)
     low, high = images.min().item(), images.max().item()
     if not (low >= -1.001 and high <= 1.001):
-        raise ValueError(
-            f"the {name} images are in [{low:g}, {high:g}]: expected [-1, 1], which is all that a generator can make; "
-            "rescale them."
+        raise UserError(
+            f"the {name} images are in [{low:g}, {high:g}]",
+            expected="[-1, 1], which is all that a generator can make; rescale them",
         )

@@ -14,6 +14,7 @@ from sklearn.manifold import TSNE
 from torch import nn
 
 from setminus.adaptation.adaptation_task import AdaptationTask, class_logits
+from setminus.errors import UserError
 from setminus_paper.adaptation.pairs import Scoring
 
 __all__ = ["FeatureView", "flat_features", "two_dimensions"]
@@ -73,9 +74,9 @@ class FeatureView:
             If the observer was not called at the end of the warm-up.
         """
         if self._before is None:
-            raise ValueError(
-                f"step {self.task.config.warmup}, the end of the warm-up, was not observed: train for longer, or log "
-                "every so many steps that one is there."
+            raise UserError(
+                f"step {self.task.config.warmup}, the end of the warm-up, was not observed",
+                do="train for longer, or log every so many steps that one is there.",
             )
         told = {
             "class": [int(label) for labels in self._classes for label in labels],
@@ -135,7 +136,7 @@ def two_dimensions(features: NDArray[np.float64], *, random_state: int = 0) -> N
     (20, 2)
     """
     if features.ndim != 2 or len(features) < 4:
-        raise ValueError(f"features have shape {features.shape}: expected four rows or more, each with its features.")
+        raise UserError(f"features have shape {features.shape}", expected="four rows or more, each with its features")
     parts = PCA(min(COMPONENTS, *features.shape), random_state=random_state).fit_transform(features)
     # more neighbors than a third of the rows would be no neighborhood
     perplexity = min(PERPLEXITY, (len(parts) - 1) / 3)

@@ -15,6 +15,7 @@ from setminus.adaptation.label_shift import class_frequencies
 from setminus.adaptation.sample_domains import held_out_rows
 from setminus.datasets.image_arrays import resize, to_rgb, to_signed_nchw
 from setminus.datasets.split import Split
+from setminus.errors import UserError
 from setminus.nn.precision import prepare
 from setminus_paper.data.images import class_names, load_images
 from setminus_paper.data.label_shift import keep_classes, shift_by_halves
@@ -120,7 +121,7 @@ def load_pair(name: str, *, shift: float = 0.7, seed: int = 0, most_rows: int | 
     if name not in PAIRS:
         near = difflib.get_close_matches(name, PAIRS, n=1)
         advice = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(PAIRS)}."
-        raise ValueError(f"there is no pair {name!r}: {advice}")
+        raise UserError(f"there is no pair {name!r}", do=f"{advice}")
     pair = PAIRS[name]
     classes = shared_classes(pair.source, pair.target)
     source, adapt = _labelled(pair.source, "train", classes), _labelled(pair.target, "train", classes)
@@ -193,22 +194,22 @@ def shifted_pair(
     """
     check_shift(shift)
     if most_rows is not None and most_rows < 1:
-        raise ValueError(f"most_rows is {most_rows}: expected at least one row, or None for all.")
+        raise UserError(f"most_rows is {most_rows}", expected="at least one row, or None for all")
     # seeds of their own: parts of one size would otherwise lose the same rows
     parts = []
     for place, (name, part, first) in enumerate(
         (("source", source, shift), ("target", adapt, 1 - shift), ("scored target", score, 1 - shift))
     ):
         if len(part) == 0:
-            raise ValueError(f"the {name} domain has no rows: adaptation needs rows of both domains.")
+            raise UserError(f"the {name} domain has no rows", do="adaptation needs rows of both domains.")
         fewer = _fewer(part, most_rows, 3 * seed + place)
         parts.append(shift_by_halves(fewer, first, 1 - first, seed=3 * seed + place, n_classes=len(classes)))
     source, adapt, score = parts
     counts = np.bincount(source.y, minlength=len(classes))
     if not counts.all():
         absent = [classes[k] for k in np.flatnonzero(counts == 0)]
-        raise ValueError(
-            f"the source has no rows of {', '.join(absent)} after the shift: give more rows, or a smaller shift."
+        raise UserError(
+            f"the source has no rows of {', '.join(absent)} after the shift", do="give more rows, or a smaller shift."
         )
     share = min(HELD_OUT, MOST_HELD_OUT / len(source))
     held = held_out_rows(source.y, share, check_random_state(seed))
@@ -232,10 +233,10 @@ def check_shift(shift: float) -> None:
     --------
     >>> check_shift(70)
     Traceback (most recent call last):
-    ValueError: shift is 70: expected the first half's share in the source, between 0 and 1.
+    setminus.errors.UserError: shift is 70: expected the first half's share in the source, between 0 and 1.
     """
     if not 0 < shift < 1:
-        raise ValueError(f"shift is {shift:g}: expected the first half's share in the source, between 0 and 1.")
+        raise UserError(f"shift is {shift:g}", expected="the first half's share in the source, between 0 and 1")
 
 
 def _names(name: str) -> list[str]:

@@ -19,6 +19,7 @@ from setminus.adaptation.adaptation_task import (
 from setminus.adaptation.methods import METHODS as LIBRARY
 from setminus.adaptation.target_prior import LabelShift
 from setminus.adaptation.vada import VadaNetworks
+from setminus.errors import UserError
 from setminus.nn.networks.adaptation import AdaptationNetwork, DomainDiscriminator
 from setminus.nn.networks.initialization import seeded
 from setminus.nn.precision import fast_precision, prepare
@@ -90,7 +91,9 @@ def plan(
     for kind, names, known in (("method", methods, METHODS), ("pair", pairs, PAIRS)):
         unknown = sorted({*names} - {*known})
         if unknown:
-            raise ValueError(f"table3 has no {kind} {', '.join(map(repr, unknown))}: there are {', '.join(known)}.")
+            raise UserError(
+                f"table3 has no {kind} {', '.join(map(repr, unknown))}", do=f"there are {', '.join(known)}."
+            )
     for shift in shifts:
         check_shift(shift)
     runs = [
@@ -109,11 +112,12 @@ def plan(
         # all of them are what somebody gets who names none: only a choice can be in vain
         left_out = {*names} - {run.config[kind] for run in runs}
         if left_out and {*names} != {*known}:
-            raise ValueError(
+            raise UserError(
                 f"table3 has nothing to measure for {', '.join(sorted(left_out))} "
-                f"(methods {', '.join(methods)} on {', '.join(pairs)}): cycada is for "
+                f"(methods {', '.join(methods)} on {', '.join(pairs)})",
+                do="cycada is for "
                 f"{', '.join(DIGITS_ONLY['cycada'])}, pairs other than {', '.join(MAIN_PAIRS)} have "
-                f"{', '.join(COMPARED)} only, and shifts other than {SHIFT:g} {', '.join(CURVE_METHODS)}."
+                f"{', '.join(COMPARED)} only, and shifts other than {SHIFT:g} {', '.join(CURVE_METHODS)}.",
             )
     return runs
 

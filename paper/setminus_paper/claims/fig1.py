@@ -14,6 +14,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from setminus.core.orthogonalize import orthogonalize
 from setminus.datasets.synthetic.gaussian import GaussianModel, linear_gaussian
+from setminus.errors import UserError
 from setminus_paper.run import Run
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def boundary_axis(classifier: Classifier, points: Floats, step: float = 1e-4) ->
     """
     near = points[np.abs(classifier(points)[:, 1] - 0.5) < 0.1]
     if len(near) == 0:
-        raise ValueError(f"none of the {len(points)} points is near the boundary: give points that surround it.")
+        raise UserError(f"none of the {len(points)} points is near the boundary", do="give points that surround it.")
     offsets = step * np.eye(points.shape[1])
     slopes = np.column_stack([_log_odds(classifier(near + h)) - _log_odds(classifier(near - h)) for h in offsets])
     normals = slopes / np.linalg.norm(slopes, axis=1, keepdims=True)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from setminus.datasets.image_files import check_size, decode_into, show_names, stored_files
 from setminus.datasets.sources import ChecksumError, DataUnavailableError
 from setminus.datasets.split import UNLABELLED, Split
+from setminus.errors import UserError
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ class CelebaTask:
 
     def __post_init__(self) -> None:
         if self.change == self.keep:
-            raise ValueError(f"change and keep are both {self.change!r}: give two different attributes.")
+            raise UserError(f"change and keep are both {self.change!r}", do="give two different attributes.")
 
     def roles(self, has_change: Bools, has_keep: Bools) -> tuple[Ints, Ints, Ints]:
         """Say the domain and both factors of faces that have the attributes or not.
@@ -142,7 +143,7 @@ def load_celeba(
     for domain, letter in enumerate("AB"):
         count = int((y[rows] == domain).sum())
         if count < 2:
-            raise ValueError(f"domain {letter} of {task} has {count} faces: at least 2 are needed.")
+            raise UserError(f"domain {letter} of {task} has {count} faces", do="at least 2 are needed.")
     _say_terms()
     x = np.empty((len(rows), size, size, 3), dtype=np.uint8)
     decode_into(x, _wanted(place, {names[row]: i for i, row in enumerate(rows)}))
@@ -210,7 +211,7 @@ def _position(name: str, known: list[str]) -> int:
     folded = {one.casefold(): one for one in known}
     near = difflib.get_close_matches(name.casefold().replace(" ", "_"), folded, n=1, cutoff=0.5)
     hint = f"did you mean {folded[near[0]]!r}?" if near else f"the known ones are {', '.join(known)}."
-    raise ValueError(f"no attribute is called {name!r}: {hint}")
+    raise UserError(f"no attribute is called {name!r}", do=f"{hint}")
 
 
 def _draw(group: Ints, per_group: int | None, random_state: int) -> Ints:
@@ -218,7 +219,7 @@ def _draw(group: Ints, per_group: int | None, random_state: int) -> Ints:
     if per_group is None:
         return np.arange(len(group))
     if per_group < 1:
-        raise ValueError(f"per_group is {per_group}: at least 1 face of each group is needed.")
+        raise UserError(f"per_group is {per_group}", do="at least 1 face of each group is needed.")
     rng = np.random.default_rng(random_state)
     members = [np.flatnonzero(group == one) for one in np.unique(group)]
     return np.sort(np.concatenate([rng.permutation(rows)[:per_group] for rows in members]))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from setminus.datasets.image_arrays import Bytes
 from setminus.datasets.split import Split
+from setminus.errors import UserError
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -81,7 +82,7 @@ def draw_digits(n: int, *, size: int = 32, random_state: int = 0) -> Split:
     """
     for name, value, least in (("n", n, 1), ("size", size, SMALLEST), ("random_state", random_state, 0)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise ValueError(f"{name} is {value!r}: expected a whole number of at least {least}.")
+            raise UserError(f"{name} is {value!r}", expected=f"a whole number of at least {least}")
     _font_folder()
     digits = np.concatenate(
         [np.random.default_rng((random_state, 1, block)).permutation(10) for block in range(-(-n // 10))]

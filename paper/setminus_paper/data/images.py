@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from setminus.datasets.sources import ChecksumError, DataUnavailableError, cache_folder, find_local
 from setminus.datasets.split import UNLABELLED, Split
+from setminus.errors import UserError
 from setminus.files import atomic_write
 from setminus_paper.data.drawn_digits import DRAWN_SETS, draw_digits
 from setminus_paper.data.image_sets import IMAGE_SETS, ImageSet
@@ -140,7 +141,7 @@ def load_npz(path: str | os.PathLike[str], part: Part = "train", known: ImageSet
         raise ChecksumError(f"{path} is no whole .npz of images ({reason}). Replace or remove the file.") from error
     if not arrays:
         parts = sorted(name.removeprefix("x_") for name in names if name.startswith("x_"))
-        raise ValueError(f"{path} has no part {part!r}: it has {parts}.")
+        raise UserError(f"{path} has no part {part!r}", do=f"it has {parts}.")
     if len(arrays) < len(keys):
         raise ChecksumError(f"{path} holds {sorted(names)}: a labelled part needs both of {list(keys)}.")
     return _split(arrays[keys[0]], arrays.get(f"y_{part}"), str(path), known)
@@ -154,7 +155,7 @@ def _image_set(name: str) -> ImageSet:
 
 def _drawn(part: str) -> Split:
     if part not in DRAWN_SETS:
-        raise ValueError(f"drawn_digits has no part {part!r}: it has {sorted(DRAWN_SETS)}.")
+        raise UserError(f"drawn_digits has no part {part!r}", do=f"it has {sorted(DRAWN_SETS)}.")
     n, random_state = DRAWN_SETS[part]
     return draw_digits(n, random_state=random_state)
 

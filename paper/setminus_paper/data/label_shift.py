@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from setminus.datasets.split import Split
+from setminus.errors import UserError
 
 Ints = NDArray[np.int64]
 
@@ -47,16 +48,16 @@ def shift_by_halves(
     """
     for name, share in {"first": first, "second": second}.items():
         if not 0 <= share <= 1:
-            raise ValueError(f"{name} is {share}: it is a share and must be in [0, 1].")
+            raise UserError(f"{name} is {share}", do="it is a share and must be in [0, 1].")
     n_classes = _n_classes(split, n_classes)
     if n_classes < 2:
-        raise ValueError(f"there is {n_classes} class: two halves need at least two classes.")
+        raise UserError(f"there is {n_classes} class", do="two halves need at least two classes.")
     lower = split.y < n_classes // 2
     rng = np.random.default_rng(seed)
     size = min(np.sum(lower), np.sum(~lower))
     if size == 0:
-        raise ValueError(
-            f"all {len(split)} rows are in one half of the {n_classes} classes: the other needs rows, too."
+        raise UserError(
+            f"all {len(split)} rows are in one half of the {n_classes} classes", do="the other needs rows, too."
         )
     kept = [
         rng.choice(np.flatnonzero(half), size=round(share * size), replace=False)
@@ -94,15 +95,15 @@ def shift_to(split: Split, proportions: ArrayLike, *, seed: int) -> Split:
     shares = np.asarray(proportions, dtype=float)
     n_classes = _n_classes(split, None)
     if shares.ndim != 1 or len(shares) < n_classes:
-        raise ValueError(f"proportions have shape {shares.shape}: give one for each of the {n_classes} classes.")
+        raise UserError(f"proportions have shape {shares.shape}", do=f"give one for each of the {n_classes} classes.")
     if not np.all(shares >= 0):
-        raise ValueError(f"proportions are {shares.tolist()}: none may be negative.")
+        raise UserError(f"proportions are {shares.tolist()}", do="none may be negative.")
     if abs(shares.sum() - 1) > 1e-9:
-        raise ValueError(f"proportions are {shares.tolist()} with sum {shares.sum():g}: they must sum to 1.")
+        raise UserError(f"proportions are {shares.tolist()} with sum {shares.sum():g}", do="they must sum to 1.")
     present = np.bincount(split.y, minlength=len(shares))
     absent = np.flatnonzero((present == 0) & (shares > 0))
     if len(absent):
-        raise ValueError(f"classes {absent.tolist()} have no rows: their proportions must be 0, or rows be added.")
+        raise UserError(f"classes {absent.tolist()} have no rows", do="their proportions must be 0, or rows be added.")
     wanted = shares > 0
     # rounded: 0.7 of 10 rows must not become 6.999...
     total = int(np.floor(np.round(np.min(present[wanted] / shares[wanted]), 6)))
@@ -135,7 +136,9 @@ def keep_classes(split: Split, classes: Sequence[int]) -> Split:
     chosen = np.asarray(classes)
     n_classes = _n_classes(split, None)
     if len(np.unique(chosen)) != len(chosen) or not np.all((chosen >= 0) & (chosen < n_classes)):
-        raise ValueError(f"classes are {list(classes)}: they must be different labels between 0 and {n_classes - 1}.")
+        raise UserError(
+            f"classes are {list(classes)}", do=f"they must be different labels between 0 and {n_classes - 1}."
+        )
     renamed = np.full(n_classes, -1)
     renamed[chosen] = np.arange(len(chosen))
     kept = split.take(np.isin(split.y, chosen))
@@ -144,10 +147,10 @@ def keep_classes(split: Split, classes: Sequence[int]) -> Split:
 
 def _n_classes(split: Split, given: int | None) -> int:
     if len(split) == 0 or not np.issubdtype(split.y.dtype, np.integer) or split.y.min() < 0:
-        raise ValueError(f"y has {len(split)} rows of {split.y.dtype}: label shift needs integer labels from 0.")
+        raise UserError(f"y has {len(split)} rows of {split.y.dtype}", do="label shift needs integer labels from 0.")
     seen = int(split.y.max()) + 1
     if given is not None and given < seen:
-        raise ValueError(f"n_classes is {given}, but y has the label {seen - 1}: give at least {seen}.")
+        raise UserError(f"n_classes is {given}, but y has the label {seen - 1}", do=f"give at least {seen}.")
     return seen if given is None else given
 
 

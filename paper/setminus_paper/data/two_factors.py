@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setminus.datasets.split import Split, random_split
+from setminus.errors import UserError
 
 __all__ = [
     "environments",
@@ -147,15 +148,15 @@ def environments(split: Split) -> list[Split]:
 
 def _factors(split: Split) -> tuple[NDArray[Any], NDArray[Any]]:
     if split.z1 is None or split.z2 is None:
-        raise ValueError("the split has no z1 or no z2: both factors are needed, as from load_celeba.")
+        raise UserError("the split has no z1 or no z2", do="both factors are needed, as from load_celeba.")
     return split.z1, split.z2
 
 
 def _all_groups(split: Split) -> Split:
     sizes = np.bincount(groups_of(split), minlength=4)
     if not sizes.all():
-        raise ValueError(
-            f"the groups (z1, z2) = 00, 01, 10, 11 have {sizes.tolist()} rows: where one is empty "
-            "the two factors cannot be told apart. Choose other attributes or more faces."
+        raise UserError(
+            f"the groups (z1, z2) = 00, 01, 10, 11 have {sizes.tolist()} rows",
+            do="where one is empty the two factors cannot be told apart. Choose other attributes or more faces.",
         )
     return split

@@ -7,6 +7,7 @@ from functools import lru_cache, partial
 from typing import Any, Literal
 
 from setminus.datasets.tabular import Encoding
+from setminus.errors import UserError
 from setminus.progress import Step
 from setminus_paper.fairness.measuring import measure as measured
 from setminus_paper.fairness.methods import METHODS
@@ -43,7 +44,7 @@ def runs(table: Table, seeds: tuple[int, ...], methods: Sequence[str], paper: di
     """
     unknown = sorted({*methods} - {*METHODS})
     if unknown:
-        raise ValueError(f"there is no method {', '.join(map(repr, unknown))}: there are {', '.join(METHODS)}.")
+        raise UserError(f"there is no method {', '.join(map(repr, unknown))}", do=f"there are {', '.join(METHODS)}.")
     planned = []
     for name, method in METHODS.items():
         if name in methods:

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
+from setminus.errors import UserError
 from setminus.nn.networks.mlp import mlp
 from setminus.nn.task import Loop
 from setminus_paper.fairness.predictions import Predictions
@@ -121,7 +122,7 @@ def lmifr(trials: Trials, *, budget: float, epochs: int = EPOCHS) -> Predictions
     Predictions
     """
     if not np.isin(trials.x, (0, 1)).all():
-        raise ValueError(
-            "x holds other numbers than 0 and 1: expected the one-hot encoding, which the decoder predicts."
+        raise UserError(
+            "x holds other numbers than 0 and 1", expected="the one-hot encoding, which the decoder predicts"
         )
     return trained(LmifrTask(trials, budget), epochs)

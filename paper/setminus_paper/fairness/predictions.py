@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from setminus.errors import UserError
+
 __all__ = ["Part", "Predictions"]
 
 Floats = NDArray[np.float64]
@@ -59,5 +61,5 @@ class Predictions:
     def on_validation(self) -> Part:
         """The predictions of the validation rows, or an error that says that there are none."""
         if self.validation is None:
-            raise ValueError("there are no predictions of the validation rows: expected them, to pick an epoch.")
+            raise UserError("there are no predictions of the validation rows", expected="them, to pick an epoch")
         return self.validation

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from setminus.errors import UserError
 from setminus.nn.batches import Batches
 
 __all__ = ["SeedBatches"]
@@ -77,8 +78,8 @@ class SeedBatches(Batches):
     def _part(self, dealt: torch.Tensor, step: int, share: tuple[int, int]) -> torch.Tensor:
         rank, world = share
         if self.size % world:
-            raise ValueError(
-                f"a batch of {self.size} rows cannot be dealt to {world} processes: take a multiple of {world}."
+            raise UserError(
+                f"a batch of {self.size} rows cannot be dealt to {world} processes", do=f"take a multiple of {world}."
             )
         start = step % len(self) * self.size
         return dealt[:, start : start + self.size][:, rank::world]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from setminus.datasets.split import Split, random_split
 from setminus.datasets.tabular import Encoding, load_adult, load_german
+from setminus.errors import UserError
 
 __all__ = ["Trials", "adult_trials", "german_trials"]
 
@@ -52,12 +53,12 @@ class Trials:
         for name in ("y", "u"):
             found = np.unique(getattr(self, name)).tolist()
             if found != [0, 1]:
-                raise ValueError(f"{name} holds {found}: expected the codes 0 and 1, both of them.")
+                raise UserError(f"{name} holds {found}", expected="the codes 0 and 1, both of them")
         for name in ("train", "validation", "test"):
             rows = getattr(self, name)
             if rows.ndim != 2 or len(rows) != len(self.seeds):
-                raise ValueError(
-                    f"{name} has shape {rows.shape}: expected ({len(self.seeds)}, rows), one for each seed."
+                raise UserError(
+                    f"{name} has shape {rows.shape}", expected=f"({len(self.seeds)}, rows), one for each seed"
                 )
 
     @property

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from setminus.errors import UserError
 from setminus.report.charts.matplotlib_charts import save_figure
 from setminus.report.errors import RecordError
 from setminus_paper.report.style_transfer_rows import by_method
@@ -97,7 +98,7 @@ def draw_grids(grids: Sequence[Grid], path: str | os.PathLike[str], *, scale: in
     except ImportError as error:
         raise ImportError('the picture needs matplotlib: pip install "setminus[cli]"') from error
     if not grids:
-        raise ValueError("no images came: a picture needs records that have samples.")
+        raise UserError("no images came", do="a picture needs records that have samples.")
     labels = [strip.label for strip in grids[0].strips]
     panels = [[_enlarged(strip.png, scale) for strip in grid.strips] for grid in grids]
     height, width = panels[0][0].shape[:2]

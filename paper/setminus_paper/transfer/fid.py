@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch import nn
 
+from setminus.errors import UserError
 from setminus.transfer.pixels import signed
 
 __all__ = ["ClassifierFeatures", "frechet_distance"]
@@ -70,7 +71,7 @@ def frechet_distance(
     """
     for name, images in (("real", real), ("fake", fake)):
         if images.ndim != 4 or len(images) < 2:
-            raise ValueError(f"{name} has the shape {tuple(images.shape)}: expected 2 or more images as (n, 3, h, w).")
+            raise UserError(f"{name} has the shape {tuple(images.shape)}", expected="2 or more images as (n, 3, h, w)")
     from torchmetrics.image.fid import FrechetInceptionDistance
 
     try:

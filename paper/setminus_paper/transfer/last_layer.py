@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch.nn.functional import cross_entropy
 
+from setminus.errors import UserError
 from setminus.invariant.environment_task import Environment, EnvironmentConfig, check_environments, pooled, risk
 from setminus.invariant.fish import FishConfig
 from setminus.invariant.fitting import Method, fit_invariant
@@ -131,8 +132,9 @@ def fit_last_layer(
     for sets in (environments, held_out):
         check_environments(sets, 1)
     if len(held_out) != len(environments):
-        raise ValueError(
-            f"{len(held_out)} held-out environments came for {len(environments)}: give other rows of each, in order."
+        raise UserError(
+            f"{len(held_out)} held-out environments came for {len(environments)}",
+            do="give other rows of each, in order.",
         )
     candidates = CANDIDATES[method] if candidates is None else candidates
     features = encoder_of(network).eval()
@@ -245,9 +247,9 @@ def _least_gain(start: torch.nn.Module, held_out: Sequence[Environment], keep: f
 def _smallest_gap(risks: Sequence[Sequence[float]], allowed: float) -> int:
     gaps = {place: max(some) - min(some) for place, some in enumerate(risks) if sum(some) / len(some) <= allowed}
     if not gaps:
-        raise ValueError(
-            f"no candidate has a mean held-out risk of {allowed:.3g} or less: give smaller inner rates, or a smaller "
-            "`keep`."
+        raise UserError(
+            f"no candidate has a mean held-out risk of {allowed:.3g} or less",
+            do="give smaller inner rates, or a smaller `keep`.",
         )
     return min(gaps, key=lambda place: gaps[place])
 

@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 from torch import nn
 
+from setminus.errors import UserError
 from setminus.invariant.environment_task import Environment, EnvironmentConfig
 from setminus.invariant.fitting import METHODS, Method, fit_invariant
 from setminus.nn.networks.classifiers import DigitClassifier
@@ -59,7 +60,9 @@ def fit_principal(
     """
     if source == "oracle":
         if len(sets) != 1:
-            raise ValueError(f"the oracle came with {len(sets)} sets: give the one in which only z1 tells the domain.")
+            raise UserError(
+                f"the oracle came with {len(sets)} sets", do="give the one in which only z1 tells the domain."
+            )
         (x, y), *_ = sets
         return fit_domain_classifier(x, y, classifier, seed=seed)
     method = _method(source)
@@ -108,7 +111,7 @@ def fit_last_layer_principal(
 def _method(source: str) -> Any:
     known = sorted({*get_args(Method)} - {"erm"})
     if source not in known:
-        raise ValueError(
-            f"no source of principal classifiers is called {source!r}: there are oracle, {', '.join(known)}."
+        raise UserError(
+            f"no source of principal classifiers is called {source!r}", do=f"there are oracle, {', '.join(known)}."
         )
     return source

@@ -15,6 +15,7 @@ from torch.nn.modules.batchnorm import _NormBase
 
 from setminus.adaptation.label_shift import check_proportions, class_frequencies
 from setminus.adaptation.vada import VadaConfig, VadaNetworks
+from setminus.errors import UserError
 from setminus.nn.batches import Batches
 from setminus.nn.passes import running_statistics_kept
 from setminus.nn.precision import adam, in_float32
@@ -54,18 +55,18 @@ class DomainData:
     def __post_init__(self) -> None:
         for name, rows in (("source", self.source), ("target", self.target)):
             if len(rows) == 0:
-                raise ValueError(f"the {name} domain has no rows: adaptation needs rows of both domains.")
+                raise UserError(f"the {name} domain has no rows", do="adaptation needs rows of both domains.")
         for name, rows in (("target", self.target), ("held_out", self.held_out)):
             if rows is not None and rows.shape[1:] != self.source.shape[1:]:
-                raise ValueError(
-                    f"source rows have shape {tuple(self.source.shape[1:])}, {name} rows {tuple(rows.shape[1:])}: "
-                    "expected the same features, or images of the same size."
+                raise UserError(
+                    f"source rows have shape {tuple(self.source.shape[1:])}, {name} rows {tuple(rows.shape[1:])}",
+                    expected="the same features, or images of the same size",
                 )
         for name, rows in (("source", self.source), ("target", self.target), ("held_out", self.held_out)):
             if rows is not None and not rows.is_floating_point():
-                raise ValueError(f"{name} is of {rows.dtype}: expected numbers that networks take, as by `.float()`.")
+                raise UserError(f"{name} is of {rows.dtype}", expected="numbers that networks take, as by `.float()`")
         if (self.held_out is None) != (self.held_out_labels is None):
-            raise ValueError("held_out and held_out_labels belong together: pass both or none.")
+            raise UserError("held_out and held_out_labels belong together", do="pass both or none.")
         for name, rows, labels in (
             ("source", self.source, self.source_labels),
             ("held_out", self.held_out, self.held_out_labels),
@@ -75,7 +76,7 @@ class DomainData:
             if labels.shape != (len(rows),):
                 raise ValueError(f"{name} has {len(rows)} rows, its labels have shape {tuple(labels.shape)}.")
             if labels.dtype != torch.int64:
-                raise ValueError(f"labels of {name} are of {labels.dtype}: expected int64, as by `.long()`.")
+                raise UserError(f"labels of {name} are of {labels.dtype}", expected="int64, as by `.long()`")
             # both refuse labels that are no classes, and classes without rows
             check_proportions(name, class_frequencies(labels.numpy(force=True), self.n_classes), positive=True)
 
@@ -122,16 +123,16 @@ class AdaptationConfig:
 
     def __post_init__(self) -> None:
         if not (self.rate > 0 and self.batch >= 1 and self.warmup >= 0):
-            raise ValueError(
-                f"rate is {self.rate}, batch is {self.batch}, warmup is {self.warmup}: expected a positive rate, at "
-                "least one row, and 0 or more steps."
+            raise UserError(
+                f"rate is {self.rate}, batch is {self.batch}, warmup is {self.warmup}",
+                expected="a positive rate, at least one row, and 0 or more steps",
             )
         if self.balanced not in ("weights", "batches", None):
-            raise ValueError(f"balanced is {self.balanced!r}: expected 'weights', 'batches' or None.")
+            raise UserError(f"balanced is {self.balanced!r}", expected="'weights', 'batches' or None")
         for name in ("estimate_every", "rest_at"):
             steps = getattr(self, name)
             if steps is not None and steps < 1:
-                raise ValueError(f"{name} is {steps}: expected at least one step, or None.")
+                raise UserError(f"{name} is {steps}", expected="at least one step, or None")
 
 
 class AdaptationTask(Task):
@@ -254,7 +255,7 @@ def class_logits(encoder: nn.Module, head: nn.Module, x: torch.Tensor, *, own_st
                 answers = logits.new_empty((len(x), logits.shape[1]))
             answers[rows] = logits
     if answers is None:
-        raise ValueError("x has no rows: there is nothing to classify.")
+        raise UserError("x has no rows", do="there is nothing to classify.")
     return answers
 
 

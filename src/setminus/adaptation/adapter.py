@@ -24,6 +24,7 @@ from setminus.adaptation.adapter_parameters import (
 from setminus.adaptation.sample_domains import held_out_rows, source_rows
 from setminus.adaptation.scoring import Unknown, target_accuracy
 from setminus.adaptation.source_labels import labels_of_one_kind
+from setminus.errors import UserError
 
 if TYPE_CHECKING:
     from setminus.adaptation.small_networks import Adapted
@@ -159,19 +160,22 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_parameters(self.get_params(deep=False))
         if y is None:
-            raise ValueError("OrthogonalAdapter requires y to be passed, but the target y is None: label the source.")
+            raise UserError(
+                "OrthogonalAdapter requires y to be passed, but the target y is None", do="label the source."
+            )
         X = validate_data(self, X, dtype=np.float64)
         # a list as it is: numpy would make words of numbers that stand beside a word of the target
         labels = column_or_1d(np.array(y, dtype=object) if isinstance(y, list | tuple) else y, warn=True)
         if len(labels) != len(X):
-            raise ValueError(f"X has {len(X)} rows, y has {len(labels)}: expected the same number.")
+            raise UserError(f"X has {len(X)} rows, y has {len(labels)}", expected="the same number")
         of_source = self._source_rows(len(X), sample_domain)
         source_labels = labels_of_one_kind(labels[of_source])
         check_classification_targets(source_labels)
         self.classes_, codes = np.unique(source_labels, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(
-                f"the source has one class only, {self.classes_.tolist()[0]!r}: a classifier needs two or more classes."
+            raise UserError(
+                f"the source has one class only, {self.classes_.tolist()[0]!r}",
+                do="a classifier needs two or more classes.",
             )
         self.source_prior_ = np.bincount(codes) / len(codes)
         self.mean_ = X[of_source].mean(axis=0)
@@ -233,9 +237,9 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return np.ones(n, dtype=bool)
         of_source = source_rows(sample_domain, n)
         if of_source.all() and self.method != "source_only":
-            raise ValueError(
-                "the target domain has no rows: sample_domain must be negative for rows to adapt to; without any, "
-                "use method='source_only'."
+            raise UserError(
+                "the target domain has no rows",
+                do="sample_domain must be negative for rows to adapt to; without any, use method='source_only'.",
             )
         return of_source
 

@@ -7,6 +7,8 @@ from math import inf
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
+from setminus.errors import UserError
+
 __all__ = ["WITH_PRIOR", "Discriminator", "Estimate", "Method", "PredictPrior", "check_parameters"]
 
 Method = Literal["vada_orthogonal", "vada", "vada_iw", "dann", "source_only"]
@@ -53,15 +55,15 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
     for name, choices in _CHOICES.items():
         value = parameters[name]
         if not isinstance(value, str) or value not in choices:
-            raise ValueError(f"{name} is {value!r}: expected one of {', '.join(choices)}.")
+            raise UserError(f"{name} is {value!r}", expected=f"one of {', '.join(choices)}")
     for name, (kind, holds, expected) in _NUMBERS.items():
         value = parameters[name]
         # True is a whole number to Python; NaN holds nowhere
         if isinstance(value, bool) or not isinstance(value, kind) or not holds(value):
-            raise ValueError(f"{name} is {value!r}: expected {expected}.")
+            raise UserError(f"{name} is {value!r}", expected=f"{expected}")
     if parameters["predict_prior"] == "target" and parameters["method"] != "vada_orthogonal":
         told = "answers for that mix already" if parameters["method"] == "vada_iw" else "has no estimate of that mix"
-        raise ValueError(
-            f"predict_prior is 'target', method is {parameters['method']!r}: it {told}; leave predict_prior as it is, "
-            "or use method='vada_orthogonal'."
+        raise UserError(
+            f"predict_prior is 'target', method is {parameters['method']!r}",
+            do=f"it {told}; leave predict_prior as it is, or use method='vada_orthogonal'.",
         )

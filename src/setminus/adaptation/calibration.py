@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
+from setminus.errors import UserError
+
 __all__ = ["Calibrator", "calibrator"]
 
 Floats = NDArray[np.float64]
@@ -64,8 +66,8 @@ def calibrator(logits: ArrayLike, labels: ArrayLike) -> Calibrator:
     scores = np.asarray(logits, dtype=np.float64)
     codes = np.asarray(labels)
     if scores.ndim != 2 or codes.shape != scores.shape[:1] or len(codes) == 0:
-        raise ValueError(
-            f"logits have shape {scores.shape}, labels {codes.shape}: expected (n, C) and (n,) with at least one row."
+        raise UserError(
+            f"logits have shape {scores.shape}, labels {codes.shape}", expected="(n, C) and (n,) with at least one row"
         )
     rows = np.arange(len(codes))
     one_hot = np.zeros_like(scores)

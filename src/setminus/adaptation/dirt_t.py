@@ -11,6 +11,7 @@ from torch import nn
 
 from setminus.adaptation.adaptation_task import AdaptationConfig, AdaptationTask, DomainData
 from setminus.adaptation.vada import VadaNetworks
+from setminus.errors import UserError
 from setminus.nn.passes import running_statistics_kept
 from setminus.nn.precision import in_float32
 from setminus.nn.regularizers import conditional_entropy, virtual_adversarial_loss
@@ -52,9 +53,9 @@ class DirtT(AdaptationTask):
     ) -> None:
         super().__init__(networks, data, config, seed, watch=watch)
         if not (anchor >= 0 and teacher_every >= 1):
-            raise ValueError(
-                f"anchor is {anchor}, teacher_every is {teacher_every}: expected a weight of 0 or more, and at least "
-                "one step."
+            raise UserError(
+                f"anchor is {anchor}, teacher_every is {teacher_every}",
+                expected="a weight of 0 or more, and at least one step",
             )
         self.anchor = anchor
         self.teacher_every = teacher_every

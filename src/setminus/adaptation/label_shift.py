@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 
 from setminus.adaptation.calibration import calibrator
+from setminus.errors import UserError
 
 __all__ = [
     "Estimator",
@@ -126,14 +127,14 @@ def maximum_likelihood_prior(
     proba = np.asarray(target_proba, dtype=np.float64)
     prior_of_source = check_proportions("source_prior", source_prior, positive=True)
     if proba.ndim != 2 or len(proba) == 0 or proba.shape[1] != len(prior_of_source):
-        raise ValueError(
-            f"target_proba has shape {proba.shape}, source_prior has {len(prior_of_source)} classes: expected "
-            f"(n, {len(prior_of_source)}) with at least one row."
+        raise UserError(
+            f"target_proba has shape {proba.shape}, source_prior has {len(prior_of_source)} classes",
+            expected=f"(n, {len(prior_of_source)}) with at least one row",
         )
     off = np.abs(proba.sum(axis=1) - 1) > 1e-6
     if np.any(off) or not np.all(proba >= 0):
-        raise ValueError(
-            f"target_proba has {int(off.sum())} rows that do not sum to 1 or values below 0: pass probabilities."
+        raise UserError(
+            f"target_proba has {int(off.sum())} rows that do not sum to 1 or values below 0", do="pass probabilities."
         )
     prior = prior_of_source
     ratio = proba / prior_of_source
@@ -169,7 +170,7 @@ def confusion(predicted: ArrayLike, labels: ArrayLike, n_classes: int) -> Floats
     rows = _as_codes("predicted", predicted, n_classes)
     columns = _as_codes("labels", labels, n_classes)
     if len(rows) != len(columns):
-        raise ValueError(f"predicted has {len(rows)} rows, labels have {len(columns)}: expected the same rows.")
+        raise UserError(f"predicted has {len(rows)} rows, labels have {len(columns)}", expected="the same rows")
     counts = np.zeros((n_classes, n_classes))
     np.add.at(counts, (rows, columns), 1.0)
     return counts / len(rows)
@@ -201,9 +202,9 @@ def black_box_prior(source_confusion: ArrayLike, target_predictions: ArrayLike) 
     joint = np.asarray(source_confusion, dtype=np.float64)
     observed = check_proportions("target_predictions", target_predictions)
     if joint.shape != (len(observed), len(observed)):
-        raise ValueError(
-            f"source_confusion has shape {joint.shape}, target_predictions have {len(observed)} classes: expected "
-            f"({len(observed)}, {len(observed)})."
+        raise UserError(
+            f"source_confusion has shape {joint.shape}, target_predictions have {len(observed)} classes",
+            expected=f"({len(observed)}, {len(observed)})",
         )
     check_proportions("source_confusion", joint.ravel())
     source_prior = check_proportions("the source's class frequencies", joint.sum(axis=0), positive=True)
@@ -252,21 +253,21 @@ def check_proportions(
     >>> check_proportions("prior", [0.5, 0.6])
     Traceback (most recent call last):
         ...
-    ValueError: prior sums to 1.1: expected proportions that sum to 1; divide by their sum.
+    setminus.errors.UserError: prior sums to 1.1: expected proportions that sum to 1; divide by their sum.
     """
     values = np.asarray(proportions, dtype=np.float64)
     if values.ndim != 1 or len(values) != (n_classes or len(values)) or len(values) == 0:
         wanted = "C" if n_classes is None else n_classes
-        raise ValueError(f"{name} has shape {values.shape}: expected ({wanted},), one proportion for each class.")
+        raise UserError(f"{name} has shape {values.shape}", expected=f"({wanted},), one proportion for each class")
     # `not all >=` also catches NaN
     if not np.all(values >= 0):
-        raise ValueError(f"{name} is {values.tolist()}: expected proportions of 0 or more.")
+        raise UserError(f"{name} is {values.tolist()}", expected="proportions of 0 or more")
     if abs(values.sum() - 1) > 1e-6:
-        raise ValueError(f"{name} sums to {values.sum():.6g}: expected proportions that sum to 1; divide by their sum.")
+        raise UserError(f"{name} sums to {values.sum():.6g}", expected="proportions that sum to 1; divide by their sum")
     if positive and not np.all(values > 0):
-        raise ValueError(
-            f"{name} has no rows of class {', '.join(map(str, np.flatnonzero(values == 0)))}: nothing can be learned "
-            "of a class that the source lacks; leave it out."
+        raise UserError(
+            f"{name} has no rows of class {', '.join(map(str, np.flatnonzero(values == 0)))}",
+            do="nothing can be learned of a class that the source lacks; leave it out.",
         )
     return values
 
@@ -274,9 +275,9 @@ def check_proportions(
 def _as_codes(name: str, labels: ArrayLike, n_classes: int) -> NDArray[np.int64]:
     codes = np.asarray(labels)
     if codes.ndim != 1 or len(codes) == 0 or not np.issubdtype(codes.dtype, np.integer):
-        raise ValueError(f"{name} has shape {codes.shape} of {codes.dtype}: expected integers, one for each row.")
+        raise UserError(f"{name} has shape {codes.shape} of {codes.dtype}", expected="integers, one for each row")
     if codes.min() < 0 or codes.max() >= n_classes:
-        raise ValueError(
-            f"{name} has values from {codes.min()} to {codes.max()}: expected classes from 0 to {n_classes - 1}."
+        raise UserError(
+            f"{name} has values from {codes.min()} to {codes.max()}", expected=f"classes from 0 to {n_classes - 1}"
         )
     return codes.astype(np.int64)

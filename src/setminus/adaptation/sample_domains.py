@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from setminus.errors import UserError
+
 __all__ = ["held_out_rows", "source_rows"]
 
 
@@ -29,16 +31,16 @@ def source_rows(sample_domain: ArrayLike, n: int) -> NDArray[np.bool_]:
     """
     domains = np.asarray(sample_domain)
     if domains.shape != (n,) or domains.dtype.kind not in "iuf":
-        raise ValueError(
-            f"sample_domain has shape {domains.shape} of {domains.dtype}, X has {n} rows: expected ({n},), "
-            "positive numbers for source rows and negative ones for target rows."
+        raise UserError(
+            f"sample_domain has shape {domains.shape} of {domains.dtype}, X has {n} rows",
+            expected=f"({n},), positive numbers for source rows and negative ones for target rows",
         )
     # `not all` also catches NaN
     if not np.all((domains > 0) | (domains < 0)):
-        raise ValueError("sample_domain has zeros or NaN: expected positive for source, negative for target rows.")
+        raise UserError("sample_domain has zeros or NaN", expected="positive for source, negative for target rows")
     of_source: NDArray[np.bool_] = domains > 0
     if not of_source.any():
-        raise ValueError("the source domain has no rows: sample_domain must be positive for labelled rows.")
+        raise UserError("the source domain has no rows", do="sample_domain must be positive for labelled rows.")
     return of_source
 
 

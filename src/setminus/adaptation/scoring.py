@@ -7,6 +7,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from setminus.errors import UserError
+
 __all__ = ["Unknown", "known_rows", "target_accuracy"]
 
 Unknown = Literal["raise", "ignore"]
@@ -37,18 +39,18 @@ def known_rows(labels: ArrayLike, classes: ArrayLike, *, unknown: Unknown = "rai
     array([ True, False])
     """
     if unknown not in get_args(Unknown):
-        raise ValueError(f"unknown is {unknown!r}: expected 'raise' or 'ignore'.")
+        raise UserError(f"unknown is {unknown!r}", expected="'raise' or 'ignore'")
     truth = np.asarray(labels)
     known: NDArray[np.bool_] = np.isin(truth, np.asarray(classes))
     if unknown == "raise" and not known.all():
         # by their words: labels of several kinds have no order, and NaN is not even equal to itself
         strangers = sorted({repr(label): label for label in truth[~known].tolist()}.values(), key=str)[:SHOWN]
-        raise ValueError(
-            f"{int((~known).sum())} of {len(truth)} rows have classes that the source lacks, {strangers}: they cannot "
-            "be predicted. Leave these rows out, or pass unknown='ignore' to score the others only."
+        raise UserError(
+            f"{int((~known).sum())} of {len(truth)} rows have classes that the source lacks, {strangers}",
+            do="they cannot be predicted. Leave these rows out, or pass unknown='ignore' to score the others only.",
         )
     if not known.any():
-        raise ValueError("no row has a class that the source has: there is nothing to score.")
+        raise UserError("no row has a class that the source has", do="there is nothing to score.")
     return known
 
 
@@ -82,12 +84,12 @@ def target_accuracy(
     """
     truth, answers = np.asarray(labels), np.asarray(predicted)
     if truth.ndim != 1 or truth.shape != answers.shape:
-        raise ValueError(f"labels have shape {truth.shape}, predicted {answers.shape}: expected (n,) for both.")
+        raise UserError(f"labels have shape {truth.shape}, predicted {answers.shape}", expected="(n,) for both")
     known = known_rows(truth, classes, unknown=unknown)
     weights = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != truth.shape or not (np.all(weights >= 0) and 0 < weights[known].sum() < np.inf):
-        raise ValueError(
-            f"sample_weight has shape {weights.shape} and sum {weights.sum():g} for {len(truth)} rows: expected "
-            f"({len(truth)},), none negative, and some above 0 on rows that are scored."
+        raise UserError(
+            f"sample_weight has shape {weights.shape} and sum {weights.sum():g} for {len(truth)} rows",
+            expected=f"({len(truth)},), none negative, and some above 0 on rows that are scored",
         )
     return float(np.average(truth[known] == answers[known], weights=weights[known]))

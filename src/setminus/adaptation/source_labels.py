@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from setminus.errors import UserError
+
 __all__ = ["labels_of_one_kind"]
 
 
@@ -35,14 +37,14 @@ def labels_of_one_kind(labels: NDArray[Any]) -> NDArray[Any]:
     listed = labels.tolist()
     missing = sum(map(_is_missing, listed))
     if missing:
-        raise ValueError(
-            f"{missing} of {len(labels)} source rows have no label: label them, leave them out, or mark them as target "
-            "rows by a negative sample_domain."
+        raise UserError(
+            f"{missing} of {len(labels)} source rows have no label",
+            do="label them, leave them out, or mark them as target rows by a negative sample_domain.",
         )
     words = sum(isinstance(label, str) for label in listed)
     if 0 < words < len(listed):
-        raise ValueError(
-            f"{words} of {len(labels)} labels of the source are words, the others are not: expected one kind for all."
+        raise UserError(
+            f"{words} of {len(labels)} labels of the source are words, the others are not", expected="one kind for all"
         )
     return np.array(listed) if labels.dtype == object else labels
 

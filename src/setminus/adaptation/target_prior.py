@@ -12,6 +12,7 @@ from torch import nn
 
 from setminus.adaptation.adaptation_task import DomainData, class_logits
 from setminus.adaptation.label_shift import prior_from_logits
+from setminus.errors import UserError
 
 __all__ = ["LabelShift", "PriorEstimator", "TargetPrior", "estimated_prior"]
 
@@ -50,13 +51,15 @@ class LabelShift:
 
     def __post_init__(self) -> None:
         if self.estimator not in get_args(PriorEstimator):
-            raise ValueError(f"estimator is {self.estimator!r}: expected one of {', '.join(get_args(PriorEstimator))}.")
+            raise UserError(
+                f"estimator is {self.estimator!r}", expected=f"one of {', '.join(get_args(PriorEstimator))}"
+            )
         if not (0 <= self.momentum < 1 and self.rows >= 1):
-            raise ValueError(
-                f"momentum is {self.momentum}, rows is {self.rows}: expected a share in [0, 1), and at least one row."
+            raise UserError(
+                f"momentum is {self.momentum}, rows is {self.rows}", expected="a share in [0, 1), and at least one row"
             )
         if not 0 <= self.shrinkage <= 1:
-            raise ValueError(f"shrinkage is {self.shrinkage}: expected a share in [0, 1].")
+            raise UserError(f"shrinkage is {self.shrinkage}", expected="a share in [0, 1]")
 
     @property
     def follows(self) -> bool:
@@ -141,7 +144,9 @@ def estimated_prior(encoder: nn.Module, head: nn.Module, data: DomainData, confi
     ndarray of shape (C,)
     """
     if config.follows:
-        raise ValueError(f"estimator is {config.estimator!r}: it is counted batch by batch, see `TargetPrior.observe`.")
+        raise UserError(
+            f"estimator is {config.estimator!r}", do="it is counted batch by batch, see `TargetPrior.observe`."
+        )
     source, labels = data.source, data.source_labels
     if data.held_out is not None and data.held_out_labels is not None:
         source, labels = data.held_out, data.held_out_labels

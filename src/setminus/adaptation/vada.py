@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch.nn.functional import cross_entropy
 
+from setminus.errors import UserError
 from setminus.nn.adversarial import domain_discriminator_loss, domain_encoder_loss
 from setminus.nn.passes import Update, frozen, running_statistics_kept
 from setminus.nn.precision import in_float32
@@ -72,7 +73,7 @@ class VadaConfig:
     def __post_init__(self) -> None:
         for name in ("domain", "source_class", "source_vat", "target_entropy", "target_vat"):
             if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} is {getattr(self, name)}: expected a weight of 0 or more.")
+                raise UserError(f"{name} is {getattr(self, name)}", expected="a weight of 0 or more")
 
 
 @dataclass(frozen=True)

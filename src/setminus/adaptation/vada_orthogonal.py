@@ -17,6 +17,7 @@ from setminus.adaptation.vada import (
     plain_discriminator_term,
     plain_domain_term,
 )
+from setminus.errors import UserError
 from setminus.nn.adversarial import domain_discriminator_loss, domain_encoder_loss
 
 __all__ = ["VadaOrthogonal", "principal_log_odds"]
@@ -64,9 +65,9 @@ class VadaOrthogonal(EstimatingVada):
     ) -> None:
         super().__init__(networks, data, config, seed, label_shift=label_shift or LabelShift("em"), watch=watch)
         if target_classes not in ("soft", "hard"):
-            raise ValueError(f"target_classes is {target_classes!r}: expected 'soft' or 'hard'.")
+            raise UserError(f"target_classes is {target_classes!r}", expected="'soft' or 'hard'")
         if discriminator not in ("full", "orthogonal"):
-            raise ValueError(f"discriminator is {discriminator!r}: expected 'full' or 'orthogonal'.")
+            raise UserError(f"discriminator is {discriminator!r}", expected="'full' or 'orthogonal'")
         self.target_classes = target_classes
         self.discriminator = discriminator
 

@@ -26,6 +26,7 @@ from setminus.core.gap_tables import (
     equalized_odds_from_rates,
 )
 from setminus.core.gaps import encode_labels, recode
+from setminus.errors import UserError
 
 __all__ = ["audit"]
 
@@ -94,9 +95,9 @@ def audit(
     gaps and their intervals.
     """
     if not 0 < confidence < 1 or n_bootstrap < 1:
-        raise ValueError(
-            f"confidence is {confidence} and n_bootstrap {n_bootstrap}: "
-            "expected a share between 0 and 1, and at least one draw."
+        raise UserError(
+            f"confidence is {confidence} and n_bootstrap {n_bootstrap}",
+            expected="a share between 0 and 1, and at least one draw",
         )
     rows = read_scored(y, proba, sensitive_features, classes=classes, sample_weight=sample_weight)
     predicted = _predictions(rows, threshold, y_pred)
@@ -165,21 +166,21 @@ def audit(
 def _predictions(rows: Scored, threshold: float | None, y_pred: ArrayLike | None) -> NDArray[np.intp]:
     if y_pred is not None:
         if threshold is not None:
-            raise ValueError("threshold and y_pred were both given: pass the one that makes the predictions.")
+            raise UserError("threshold and y_pred were both given", do="pass the one that makes the predictions.")
         codes, labels = encode_labels(y_pred, name="y_pred")
         unknown = [label for label in labels if label not in rows.classes]
         if unknown or len(codes) != len(rows.y):
-            raise ValueError(
-                f"y_pred has {len(codes)} rows with labels {labels}, y has {len(rows.y)} rows of "
-                f"{rows.classes}: expected as many rows, and no other labels."
+            raise UserError(
+                f"y_pred has {len(codes)} rows with labels {labels}, y has {len(rows.y)} rows of {rows.classes}",
+                expected="as many rows, and no other labels",
             )
         return recode(codes, labels, rows.classes)
     if threshold is None:
         return np.asarray(rows.proba.argmax(axis=1), dtype=np.intp)
     if len(rows.classes) != 2 or not 0 <= threshold <= 1:
-        raise ValueError(
-            f"threshold is {threshold} with {len(rows.classes)} classes: expected a probability, for two "
-            "classes only. Pass y_pred instead."
+        raise UserError(
+            f"threshold is {threshold} with {len(rows.classes)} classes",
+            do="expected a probability, for two classes only. Pass y_pred instead.",
         )
     return np.asarray(rows.proba[:, 1] >= threshold, dtype=np.intp)
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from setminus.core.gaps import check_weights, encode_labels, recode
 from setminus.core.groups import encode_groups, group_name
+from setminus.errors import UserError
 
 __all__ = ["Scored", "check_proba", "read_scored"]
 
@@ -69,16 +70,16 @@ def read_scored(
     group, groups = encode_groups(sensitive_features)
     n = len(codes)
     if len(group) != n:
-        raise ValueError(f"y has {n} rows and sensitive_features {len(group)}: expected the same number.")
+        raise UserError(f"y has {n} rows and sensitive_features {len(group)}", expected="the same number")
     if len(groups) < 2:
-        raise ValueError(
-            f"sensitive_features holds one group only ({group_name(groups[0])}): an audit compares at least two."
+        raise UserError(
+            f"sensitive_features holds one group only ({group_name(groups[0])})", do="an audit compares at least two."
         )
     names = labels if classes is None else np.asarray(classes).tolist()
     if len(names) < 2:
-        raise ValueError(f"y holds one class only ({labels[0]}): an audit needs rows of at least two classes.")
+        raise UserError(f"y holds one class only ({labels[0]})", do="an audit needs rows of at least two classes.")
     if set(names) != set(labels) or len(set(names)) != len(names):
-        raise ValueError(f"classes is {names}, y holds {labels}: expected each class once, and rows of every class.")
+        raise UserError(f"classes is {names}, y holds {labels}", expected="each class once, and rows of every class")
     return Scored(
         y=recode(codes, labels, names),
         group=group,
@@ -102,18 +103,20 @@ def check_proba(proba: ArrayLike, n: int, n_classes: int, *, name: str) -> NDArr
         array = np.column_stack([1 - array, array])
     if array.shape != (n, n_classes):
         allowed = f"({n}, {n_classes})" + (f" or ({n},)" if n_classes == 2 else "")
-        raise ValueError(
-            f"{name} has shape {np.shape(proba)}: expected {allowed}, one row for each row of y and one "
-            "column for each of its classes. A class without rows cannot be audited: drop its column."
+        raise UserError(
+            f"{name} has shape {np.shape(proba)}",
+            do=f"expected {allowed}, one row for each row of y and one "
+            "column for each of its classes. A class without rows cannot be audited: drop its column.",
         )
     if not np.isfinite(array).all():
         bad = int((~np.isfinite(array)).any(axis=1).sum())
-        raise ValueError(f"{name} has missing or infinite values in {bad} of {n} rows: drop or score them again.")
+        raise UserError(f"{name} has missing or infinite values in {bad} of {n} rows", do="drop or score them again.")
     off = np.abs(array.sum(axis=1) - 1)
     if off.max() > 1e-4 or array.min() < 0:
-        raise ValueError(
-            f"{name} is not a probability: values from {array.min():g} to {array.max():g}, row sums off by "
-            f"up to {off.max():g}. Expected values >= 0 that sum to 1 in each row (not logits, not labels)."
+        raise UserError(
+            f"{name} is not a probability",
+            do=f"values from {array.min():g} to {array.max():g}, row sums off by "
+            f"up to {off.max():g}. Expected values >= 0 that sum to 1 in each row (not logits, not labels).",
         )
     # single precision leaves sums of 1 - 1e-7, which stricter readers would warn about
     return np.asarray(array / array.sum(axis=1, keepdims=True), dtype=np.float64)

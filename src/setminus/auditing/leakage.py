@@ -21,6 +21,7 @@ from scipy.stats import random_table
 from sklearn.cluster import KMeans
 
 from setminus.auditing.inputs import read_scored
+from setminus.errors import UserError
 
 __all__ = ["Leakage", "leakage", "leakage_from_codes", "score_cells"]
 
@@ -123,8 +124,8 @@ def leakage_from_codes(
 ) -> Leakage:
     """`leakage` on labels and groups that are codes already, and probabilities of shape (n, n_classes)."""
     if n_permutations < 1 or not 2 <= n_folds <= len(y):
-        raise ValueError(
-            f"n_permutations is {n_permutations} and n_folds {n_folds}: expected at least 1, and from 2 to {len(y)}."
+        raise UserError(
+            f"n_permutations is {n_permutations} and n_folds {n_folds}", expected=f"at least 1, and from 2 to {len(y)}"
         )
     rng = np.random.default_rng(random_state)
     cell = score_cells(proba, n_cells)
@@ -164,7 +165,7 @@ def score_cells(proba: Floats, n_cells: int | None = None) -> NDArray[np.intp]:
     if n_cells is None:
         n_cells = int(np.clip(round(len(proba) ** (1 / 3)), 2, 32))
     if n_cells < 2:
-        raise ValueError(f"n_cells is {n_cells}: expected at least 2.")
+        raise UserError(f"n_cells is {n_cells}", expected="at least 2")
     if proba.shape[1] == 2:
         values, codes = np.unique(proba[:, 1], return_inverse=True)
         if len(values) <= n_cells:

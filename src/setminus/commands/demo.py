@@ -13,6 +13,7 @@ import typer
 
 from setminus.commands.errors import CommandError, check_folder
 from setminus.commands.streams import echo
+from setminus.errors import UserError
 
 if TYPE_CHECKING:
     from setminus.commands.display import Display
@@ -103,7 +104,7 @@ def _find_parts(given: str | None) -> dict[str, Part]:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             advice = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."
-            raise ValueError(f"the tour has no part {name!r}: {advice}")
+            raise UserError(f"the tour has no part {name!r}", do=f"{advice}")
     return {name: part for name, part in known.items() if name in wanted}
 
 

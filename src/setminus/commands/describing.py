@@ -8,6 +8,7 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
+from setminus.errors import UserError
 from setminus.estimators.persistence import load
 
 __all__ = ["describe_model"]
@@ -37,9 +38,9 @@ def describe_model(path: Path, trusted: tuple[str, ...] = ()) -> dict[str, Any]:
         return _described(path, model)
     # of attributes that may be anything in a file of a stranger
     except Exception as error:
-        raise ValueError(
-            f"{path.name} holds a model that is damaged, its description cannot be read ({type(error).__name__}): fit "
-            "it again, or copy it again."
+        raise UserError(
+            f"{path.name} holds a model that is damaged, its description cannot be read ({type(error).__name__})",
+            do="fit it again, or copy it again.",
         ) from error
 
 

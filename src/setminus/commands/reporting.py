@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from setminus.datasets.image_files import show_names
+from setminus.errors import UserError
 from setminus.records import read_record, read_records
 from setminus.report.errors import RecordError
 from setminus.report.page import build_page, experiment_sections, write_page
@@ -21,7 +22,9 @@ def record_files(runs: Path) -> list[Path]:
     """The files of records in a folder, also in folders below it; or the one file that was given."""
     files = [runs] if runs.is_file() else sorted(file for name in NAMES for file in runs.rglob(name))
     if not files:
-        raise ValueError(f"there are no records in {runs}: expected {' or '.join(NAMES)}, as the other commands write.")
+        raise UserError(
+            f"there are no records in {runs}", expected=f"{' or '.join(NAMES)}, as the other commands write"
+        )
     return files
 
 
@@ -66,6 +69,6 @@ def _shown(file: Path) -> list[dict[str, Any]]:
         return [read_record(file)]
     records = read_records(file)
     if not records:
-        raise ValueError(f"{file} is empty: expected at least one record.")
+        raise UserError(f"{file} is empty", expected="at least one record")
     last, experiments = len(records) - 1, experiment_sections()
     return [record for i, record in enumerate(records) if str(record.get("job")) in experiments or i == last]

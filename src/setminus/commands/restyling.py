@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from setminus.datasets.image_files import SUFFIXES, UnreadableImageError, decode_into, show_names
+from setminus.errors import UserError
 from setminus.files import atomic_write
 from setminus.tables.errors import TableError
 from setminus.transfer.translator import Direction, load_translator
@@ -92,31 +93,31 @@ def _files(given: Path) -> list[Path]:
     if given.is_file():
         return [given]
     if not given.is_dir():
-        raise ValueError(f"{str(given)!r} does not exist: give pictures, or a folder of them.")
+        raise UserError(f"{str(given)!r} does not exist", do="give pictures, or a folder of them.")
     found = [
         file
         for file in sorted(given.iterdir())
         if file.suffix.lower() in SUFFIXES and not file.name.startswith(".") and file.is_file()
     ]
     if not found:
-        raise ValueError(f"{str(given)!r} has no pictures ({', '.join(sorted(SUFFIXES))}): give a folder of some.")
+        raise UserError(f"{str(given)!r} has no pictures ({', '.join(sorted(SUFFIXES))})", do="give a folder of some.")
     return found
 
 
 def _check_targets(files: Sequence[Path], targets: Sequence[Path], force: bool) -> None:
     twice = [name for name, count in Counter(str(target) for target in targets).items() if count > 1]
     if twice:
-        raise ValueError(
-            f"several pictures would be written to {show_names(twice)}: translate them one after another, each to "
-            "its own --out."
+        raise UserError(
+            f"several pictures would be written to {show_names(twice)}",
+            do="translate them one after another, each to its own --out.",
         )
     originals = {file.resolve() for file in files}
     own = [str(target) for target in targets if target.resolve() in originals]
     if own:
-        raise ValueError(f"the pictures themselves would be overwritten, {show_names(own)}: choose another --out.")
+        raise UserError(f"the pictures themselves would be overwritten, {show_names(own)}", do="choose another --out.")
     there = [str(target) for target in targets if target.exists()]
     if there and not force:
-        raise ValueError(
-            f"{len(there)} of {len(targets)} files are there already, {show_names(there)}: choose another --out, or "
-            "replace them with --force."
+        raise UserError(
+            f"{len(there)} of {len(targets)} files are there already, {show_names(there)}",
+            do="choose another --out, or replace them with --force.",
         )

@@ -12,6 +12,7 @@ from setminus.commands.restyling import naming_unreadable
 from setminus.datasets.image_arrays import Bytes
 from setminus.datasets.split import UNLABELLED
 from setminus.datasets.two_factor_folder import LabelledImages, TwoFactorFolder
+from setminus.errors import UserError
 from setminus.files import atomic_write
 from setminus.nn.task import NotFiniteError
 from setminus.progress import Step, Stopwatch
@@ -140,8 +141,8 @@ def fit_folders(
                 observers=[observe],
             )
         except NotFiniteError as error:
-            raise ValueError(
-                f"the training broke down ({error}): begin anew with --force and a smaller --rate."
+            raise UserError(
+                f"the training broke down ({error})", do="begin anew with --force and a smaller --rate."
             ) from error
     timed.seconds["train the generators"] = made.outcome.seconds
     record = _record(config, images, made, notes, timed.seconds, command)
@@ -159,16 +160,16 @@ def _check_out(out: Path, resume: bool, force: bool) -> None:
     finished, begun = (out / CONFIG).exists(), (out / CHECKPOINTS).exists()
     if resume and not begun:
         state = "is finished" if finished else "holds nothing that was begun"
-        raise ValueError(f"{str(out)!r} {state}, there is nothing to resume: leave --resume out.")
+        raise UserError(f"{str(out)!r} {state}, there is nothing to resume", do="leave --resume out.")
     if resume or force:
         return
     if begun:
-        raise ValueError(
-            f"{str(out)!r} holds a training that was stopped: go on with --resume, begin anew with --force, or choose "
-            "another --out."
+        raise UserError(
+            f"{str(out)!r} holds a training that was stopped",
+            do="go on with --resume, begin anew with --force, or choose another --out.",
         )
     if finished:
-        raise ValueError(f"{str(out)!r} holds a model: choose another --out, or replace it with --force.")
+        raise UserError(f"{str(out)!r} holds a model", do="choose another --out, or replace it with --force.")
 
 
 def _remove_begun(out: Path) -> None:

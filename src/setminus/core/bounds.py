@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from setminus.errors import UserError
+
 __all__ = ["chi_square_divergence", "generalization_bound", "importance_variance"]
 
 
@@ -27,7 +29,7 @@ def chi_square_divergence(p: ArrayLike, q: ArrayLike) -> float:
     """
     p_, q_ = _distributions(p, "p", 1), _distributions(q, "q", 1)
     if p_.shape != q_.shape:
-        raise ValueError(f"p has {p_.size} values and q {q_.size}: expected the same support.")
+        raise UserError(f"p has {p_.size} values and q {q_.size}", expected="the same support")
     if (p_[q_ == 0] > 0).any():
         return float("inf")
     held = q_ > 0
@@ -70,12 +72,12 @@ def importance_variance(prior: ArrayLike, z1_given_y: ArrayLike, z2_given_y: Arr
     p_y = _distributions(prior, "prior", 1)
     p_z1, p_z2 = _distributions(z1_given_y, "z1_given_y", 2), _distributions(z2_given_y, "z2_given_y", 2)
     if not len(p_y) == len(p_z1) == len(p_z2):
-        raise ValueError(
-            f"prior has {len(p_y)} classes, z1_given_y {len(p_z1)} rows, z2_given_y {len(p_z2)}: "
-            "expected one row for each class."
+        raise UserError(
+            f"prior has {len(p_y)} classes, z1_given_y {len(p_z1)} rows, z2_given_y {len(p_z2)}",
+            expected="one row for each class",
         )
     if n < 1:
-        raise ValueError(f"n is {n}: expected at least one row.")
+        raise UserError(f"n is {n}", expected="at least one row")
     divergence = np.array([chi_square_divergence(p_y @ p_z1, given_y) for given_y in p_z1])
     joint = p_y[:, None] * p_z2
     # where p(z2 | y) is zero the term is never drawn: any finite logarithm serves
@@ -136,7 +138,7 @@ def generalization_bound(rademacher: float, n: int, m: float, gamma: float, delt
         ("delta", delta, 0, 1),
     ]:
         if not low < value < high:
-            raise ValueError(f"{name} is {value}: expected a value between {max(low, 0):g} and {high:g}.")
+            raise UserError(f"{name} is {value}", expected=f"a value between {max(low, 0):g} and {high:g}")
     deviation = 2 * np.log(1 / m) * np.sqrt(2 * np.log(1 / delta) / n)
     return float((1 + gamma) * (2 * rademacher + deviation))
 
@@ -144,7 +146,7 @@ def generalization_bound(rademacher: float, n: int, m: float, gamma: float, delt
 def _distributions(values: ArrayLike, name: str, ndim: int) -> NDArray[np.float64]:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != ndim or array.size == 0:
-        raise ValueError(f"{name} has shape {array.shape}: expected {ndim} dimension(s), not empty.")
+        raise UserError(f"{name} has shape {array.shape}", expected=f"{ndim} dimension(s), not empty")
     if not ((array >= 0).all() and np.allclose(array.sum(axis=-1), 1)):
-        raise ValueError(f"{name} is not a distribution: expected values >= 0 that sum to 1 over the last axis.")
+        raise UserError(f"{name} is not a distribution", expected="values >= 0 that sum to 1 over the last axis")
     return array

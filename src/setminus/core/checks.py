@@ -13,6 +13,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from array_api_compat import is_array_api_obj, is_dask_array, is_jax_array, is_numpy_array, is_torch_array
 
+from setminus.errors import UserError
+
 __all__ = [
     "Array",
     "OnViolation",
@@ -70,22 +72,23 @@ def check_shapes(full: Array, principal: Array, prior: Array) -> None:
     """Raise unless `principal` has the shape of `full` and `prior` one entry per class, or per row and class."""
     shape = tuple(full.shape)
     if len(shape) == 0 or shape[-1] < 2:
-        raise ValueError(
-            f"full has shape {shape}: the last axis must hold one probability for each of 2 or more classes. "
-            "For a single P(y=1), stack 1 - p and p."
+        raise UserError(
+            f"full has shape {shape}",
+            do="the last axis must hold one probability for each of 2 or more classes. "
+            "For a single P(y=1), stack 1 - p and p.",
         )
     if tuple(principal.shape) != shape:
-        raise ValueError(
-            f"principal has shape {tuple(principal.shape)}, full has {shape}: "
-            "both need one probability per row and class, in the same order of classes."
+        raise UserError(
+            f"principal has shape {tuple(principal.shape)}, full has {shape}",
+            do="both need one probability per row and class, in the same order of classes.",
         )
     prior_shape = tuple(prior.shape)
     aligned = (1,) * (len(shape) - len(prior_shape)) + prior_shape
     fits = len(prior_shape) <= len(shape) and all(p in (1, s) for p, s in zip(aligned, shape, strict=True))
     if not fits or prior_shape[-1:] != shape[-1:]:
-        raise ValueError(
-            f"prior has shape {prior_shape}, full has {shape}: "
-            f"expected ({shape[-1]},), one entry per class, or one row of them for each row of full."
+        raise UserError(
+            f"prior has shape {prior_shape}, full has {shape}",
+            expected=f"({shape[-1]},), one entry per class, or one row of them for each row of full",
         )
 
 
@@ -101,14 +104,15 @@ def check_strength(strength: Any) -> Any:
     """
     is_array = is_array_api_obj(strength)
     if is_array and len(strength.shape) > 0:
-        raise ValueError(f"strength has shape {tuple(strength.shape)}: expected one number for all rows.")
+        raise UserError(f"strength has shape {tuple(strength.shape)}", expected="one number for all rows")
     if is_array and not is_numpy_array(strength):
         return strength
     number = strength.item() if is_array else strength
     if not isinstance(number, int | float | np.integer | np.floating) or not 0 <= number < float("inf"):
-        raise ValueError(
-            f"strength is {strength!r}: expected a finite number >= 0. 0 keeps the full classifier, "
-            "1 takes the principal one out, more takes out more than that."
+        raise UserError(
+            f"strength is {strength!r}",
+            do="expected a finite number >= 0. 0 keeps the full classifier, "
+            "1 takes the principal one out, more takes out more than that.",
         )
     return float(number)
 
@@ -116,16 +120,16 @@ def check_strength(strength: Any) -> Any:
 def check_unmasked(name: str, values: Any) -> None:
     """Raise where values of a numpy masked array are hidden: what lies behind the mask would be taken for data."""
     if isinstance(values, np.ma.MaskedArray) and values.mask.any():
-        raise ValueError(
-            f"{name} is a masked array with {int(values.mask.sum())} hidden values: drop those rows, or put values in "
-            "their place with .filled()."
+        raise UserError(
+            f"{name} is a masked array with {int(values.mask.sum())} hidden values",
+            do="drop those rows, or put values in their place with .filled().",
         )
 
 
 def check_on_violation(on_violation: str) -> None:
     """Raise unless `on_violation` is one of the three words."""
     if on_violation not in get_args(OnViolation):
-        raise ValueError(f"on_violation is {on_violation!r}: expected 'raise', 'clip' or 'warn'.")
+        raise UserError(f"on_violation is {on_violation!r}", expected="'raise', 'clip' or 'warn'")
 
 
 def check_proba(name: str, proba: Array, xp: Any) -> None:
@@ -138,9 +142,9 @@ def check_proba(name: str, proba: Array, xp: Any) -> None:
     off = abs(total - 1) > slack
     if bool(xp.any(off)):
         worst = float(total[off][0])
-        raise ValueError(
-            f"{name} has {int(xp.count_nonzero(off))} rows that do not sum to 1 "
-            f"(the first sums to {worst:.6g}): pass probabilities, normalised over the last axis."
+        raise UserError(
+            f"{name} has {int(xp.count_nonzero(off))} rows that do not sum to 1 (the first sums to {worst:.6g})",
+            do="pass probabilities, normalised over the last axis.",
         )
 
 
@@ -158,9 +162,10 @@ def check_prior(prior: Array, xp: Any) -> None:
     if bool(xp.any(absent)):
         by_class = xp.any(xp.reshape(absent, (-1, prior.shape[-1])), axis=0)
         classes = [i for i in range(prior.shape[-1]) if bool(by_class[i])]
-        raise ValueError(
-            f"prior is 0 for class {_listed(classes)}: a class that the principal classifier never saw cannot "
-            "be taken out. Drop it from full, principal and prior."
+        raise UserError(
+            f"prior is 0 for class {_listed(classes)}",
+            do="a class that the principal classifier never saw cannot "
+            "be taken out. Drop it from full, principal and prior.",
         )
 
 
@@ -187,7 +192,7 @@ def report_violation(violation: Array, on_violation: str, xp: Any) -> None:
 def _refuse(name: str, what: str, wrong: Array, xp: Any) -> None:
     if bool(xp.any(wrong)):
         count = int(xp.count_nonzero(wrong))
-        raise ValueError(f"{name} has {count} values that are {what}: pass probabilities between 0 and 1.")
+        raise UserError(f"{name} has {count} values that are {what}", do="pass probabilities between 0 and 1.")
 
 
 def _listed(classes: list[int]) -> str:

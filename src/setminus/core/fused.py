@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setminus.core.checks import tolerance
+from setminus.errors import UserError
 
 __all__ = ["rows_minus_rows"]
 
@@ -140,7 +141,7 @@ def _threads() -> int:
     asked = os.environ.get("SETMINUS_THREADS")
     if asked:
         if not asked.isdecimal():
-            raise ValueError(f"SETMINUS_THREADS is {asked!r}: expected a whole number of threads, such as 2.")
+            raise UserError(f"SETMINUS_THREADS is {asked!r}", expected="a whole number of threads, such as 2")
         return max(1, int(asked))
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

@@ -20,6 +20,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from setminus.errors import UserError
+
 __all__ = [
     "count_table",
     "demographic_parity_from_rates",
@@ -159,7 +161,7 @@ def equalized_odds_from_rates(rate: Floats, agg: Literal["max", "sum"] = "max") 
         return largest
     if agg == "sum":
         return np.where(np.isnan(largest), np.nan, np.nansum(by_label, axis=-1))
-    raise ValueError(f"agg is {agg!r}: expected 'max' (Fairlearn's default) or 'sum' (the paper's Delta_EO).")
+    raise UserError(f"agg is {agg!r}", expected="'max' (Fairlearn's default) or 'sum' (the paper's Delta_EO)")
 
 
 def equal_opportunity_from_rates(rate: Floats, pos: int | None = None) -> Floats:

@@ -23,6 +23,7 @@ from setminus.core.gap_tables import (
     rates,
 )
 from setminus.core.groups import encode_groups, group_name
+from setminus.errors import UserError
 
 __all__ = [
     "check_weights",
@@ -153,7 +154,7 @@ def equal_opportunity_gap(
     elif pos_label in classes:
         judged = [classes.index(pos_label)]
     else:
-        raise ValueError(f"pos_label is {pos_label!r}, y_true and y_pred hold {classes}: name one of these.")
+        raise UserError(f"pos_label is {pos_label!r}, y_true and y_pred hold {classes}", do="name one of these.")
     _refuse_empty(table[:, judged].sum(axis=-1), groups, [classes[k] for k in judged])
     return max(float(equal_opportunity_from_table(table, k)) for k in judged)
 
@@ -170,7 +171,7 @@ def encode_labels(values: ArrayLike, *, name: str = "y") -> tuple[NDArray[np.int
     check_unmasked(name, values)
     array = np.asarray(values)
     if array.ndim != 1 or len(array) == 0:
-        raise ValueError(f"{name} has shape {array.shape}: expected one label per row, shape (n,) with n > 0.")
+        raise UserError(f"{name} has shape {array.shape}", expected="one label per row, shape (n,) with n > 0")
     # a list as it came: beside words, numpy makes words of numbers, and "nan" of a missing label
     listed = values if isinstance(values, list | tuple) and array.dtype.kind == "U" else None
     try:
@@ -179,7 +180,7 @@ def encode_labels(values: ArrayLike, *, name: str = "y") -> tuple[NDArray[np.int
         raise _mixed(name, array.tolist()) from None
     labels = unique.tolist()
     if any(label is None or label != label for label in listed or labels):
-        raise ValueError(f"{name} has missing values (NaN or None): drop those rows.")
+        raise UserError(f"{name} has missing values (NaN or None)", do="drop those rows.")
     if listed is not None and not all(isinstance(label, str) for label in listed):
         raise _mixed(name, listed)
     return codes.astype(np.intp), labels
@@ -209,10 +210,11 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> Floats | None:
     check_unmasked("sample_weight", sample_weight)
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (n,):
-        raise ValueError(f"sample_weight has shape {weights.shape}: expected ({n},), one weight per row.")
+        raise UserError(f"sample_weight has shape {weights.shape}", expected=f"({n},), one weight per row")
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
-        raise ValueError(
-            "sample_weight has negative, infinite or missing values, or is zero everywhere: pass finite weights >= 0."
+        raise UserError(
+            "sample_weight has negative, infinite or missing values, or is zero everywhere",
+            do="pass finite weights >= 0.",
         )
     return weights
 
@@ -235,25 +237,25 @@ def _labelled_table(
     )
     strange = set() if y_true is None else set(pred_labels) - set(y_labels)
     if len(strange) > len(y_labels) and any(isinstance(label, float) and label % 1 for label in strange):
-        raise ValueError(
-            f"y_pred holds {len(pred_labels)} values such as {next(iter(strange))!r}: expected decisions, one label "
-            "per row, not probabilities."
+        raise UserError(
+            f"y_pred holds {len(pred_labels)} values such as {next(iter(strange))!r}",
+            expected="decisions, one label per row, not probabilities",
         )
     group_codes, groups = encode_groups(sensitive_features)
     if not len(y_codes) == len(pred_codes) == len(group_codes):
-        raise ValueError(
-            f"y_true has {len(y_codes)} rows, y_pred {len(pred_codes)}, "
-            f"sensitive_features {len(group_codes)}: expected the same number."
+        raise UserError(
+            f"y_true has {len(y_codes)} rows, y_pred {len(pred_codes)}, sensitive_features {len(group_codes)}",
+            expected="the same number",
         )
     if len(groups) < 2:
-        raise ValueError(
-            f"sensitive_features holds one group only ({group_name(groups[0])}): a gap needs at least two."
+        raise UserError(
+            f"sensitive_features holds one group only ({group_name(groups[0])})", do="a gap needs at least two."
         )
     try:
         classes = sorted(set(y_labels) | set(pred_labels))
     except TypeError:
-        raise ValueError(
-            f"y_true holds {y_labels} and y_pred {pred_labels}: expected labels of one type in both."
+        raise UserError(
+            f"y_true holds {y_labels} and y_pred {pred_labels}", expected="labels of one type in both"
         ) from None
     table = count_table(
         group_codes,
@@ -273,7 +275,7 @@ def _refuse_empty(totals: Floats, groups: Sequence[Any], labels: Sequence[Any] |
         f"group {group_name(groups[cell[0]])}" + (f" with label {labels[cell[1]]}" if labels is not None else "")
         for cell in empty
     ]
-    raise ValueError(
-        f"no rows (or no weight) in {'; '.join(names)}: the gap is undefined there. "
-        "Collapse small groups, or leave these rows out."
+    raise UserError(
+        f"no rows (or no weight) in {'; '.join(names)}",
+        do="the gap is undefined there. Collapse small groups, or leave these rows out.",
     )

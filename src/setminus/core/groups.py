@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from setminus.core.checks import check_unmasked
+from setminus.errors import UserError
 
 __all__ = ["as_columns", "distinct", "encode_groups", "group_name"]
 
@@ -32,8 +33,8 @@ def as_columns(sensitive_features: ArrayLike) -> list[NDArray[Any]]:
     check_unmasked("sensitive_features", sensitive_features)
     values = np.asarray(sensitive_features)
     if values.ndim not in (1, 2) or (values.ndim == 2 and values.shape[1] == 0):
-        raise ValueError(
-            f"sensitive_features has shape {values.shape}: expected one value per row (n,) or columns (n, k)."
+        raise UserError(
+            f"sensitive_features has shape {values.shape}", expected="one value per row (n,) or columns (n, k)"
         )
     columns = [values] if values.ndim == 1 else list(values.T)
     # as they came: beside words of a list, numpy makes the word "nan" of a missing one
@@ -42,9 +43,10 @@ def as_columns(sensitive_features: ArrayLike) -> list[NDArray[Any]]:
     for index, column in enumerate([given] if given.ndim == 1 else list(given.T)):
         missing = _is_missing(column)
         if missing.any():
-            raise ValueError(
+            raise UserError(
                 f"sensitive_features column {index} has {int(missing.sum())} missing values (NaN or None) "
-                f"in {len(column)} rows: drop those rows or give them a group of their own."
+                f"in {len(column)} rows",
+                do="drop those rows or give them a group of their own.",
             )
         if listed and len({isinstance(value, str) for value in column}) > 1:
             raise _unordered(column)

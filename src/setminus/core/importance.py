@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from setminus.core.checks import check_proba, check_unmasked
+from setminus.errors import UserError
 
 __all__ = ["effective_sample_size", "importance_weights"]
 
@@ -42,14 +43,14 @@ def importance_weights(
     check_unmasked("principal_proba", principal_proba)
     principal = np.asarray(principal_proba, dtype=np.float64)
     if principal.ndim != 2 or y.shape != principal.shape[:1]:
-        raise ValueError(
-            f"y_codes has shape {y.shape} and principal_proba {principal.shape}: expected (n,) and (n, n_classes)."
+        raise UserError(
+            f"y_codes has shape {y.shape} and principal_proba {principal.shape}", expected="(n,) and (n, n_classes)"
         )
     n_classes = principal.shape[1]
     if y.dtype.kind not in "iu" or (len(y) and (y.min() < 0 or y.max() >= n_classes)):
-        raise ValueError(
-            f"y_codes must be integers from 0 to {n_classes - 1}, the columns of principal_proba: "
-            "encode the labels first, for example with numpy.unique(y, return_inverse=True)."
+        raise UserError(
+            f"y_codes must be integers from 0 to {n_classes - 1}, the columns of principal_proba",
+            do="encode the labels first, for example with numpy.unique(y, return_inverse=True).",
         )
     frequency = _prior(prior, n_classes)
     check_proba("principal_proba", principal, np)
@@ -57,10 +58,9 @@ def importance_weights(
     refused = own == 0
     if refused.any():
         counts = ", ".join(f"{(refused & (y == c)).sum()} of class {c}" for c in np.unique(y[refused]))
-        raise ValueError(
-            f"principal_proba is zero at the row's own label in {int(refused.sum())} of {len(y)} "
-            f"rows ({counts}): their weight is infinite. Smooth the principal classifier, or collapse rare "
-            "groups."
+        raise UserError(
+            f"principal_proba is zero at the row's own label in {int(refused.sum())} of {len(y)} rows ({counts})",
+            do="their weight is infinite. Smooth the principal classifier, or collapse rare groups.",
         )
     weights: NDArray[np.float64] = frequency[y] / own
     return weights
@@ -94,14 +94,14 @@ def effective_sample_size(weights: ArrayLike) -> float:
 def _prior(prior: ArrayLike | Literal["uniform"], n_classes: int) -> NDArray[np.float64]:
     if isinstance(prior, str):
         if prior != "uniform":
-            raise ValueError(f"prior is {prior!r}: expected 'uniform' or {n_classes} class frequencies.")
+            raise UserError(f"prior is {prior!r}", expected=f"'uniform' or {n_classes} class frequencies")
         return np.full(n_classes, 1 / n_classes)
     frequency = np.asarray(prior, dtype=np.float64)
     if frequency.shape != (n_classes,):
-        raise ValueError(
-            f"prior has shape {frequency.shape}, principal_proba has {n_classes} classes: "
-            "expected one frequency for each class."
+        raise UserError(
+            f"prior has shape {frequency.shape}, principal_proba has {n_classes} classes",
+            expected="one frequency for each class",
         )
     if not ((frequency > 0).all() and np.isclose(frequency.sum(), 1, atol=1e-6)):
-        raise ValueError(f"prior is {frequency.tolist()}: expected positive frequencies that sum to 1.")
+        raise UserError(f"prior is {frequency.tolist()}", expected="positive frequencies that sum to 1")
     return frequency

@@ -26,6 +26,7 @@ from setminus.core.checks import (
     report_violation,
 )
 from setminus.core.fused import rows_minus_rows
+from setminus.errors import UserError
 
 __all__ = ["log_setminus", "orthogonalize", "orthogonalize_log"]
 
@@ -87,7 +88,7 @@ def orthogonalize(
     if is_numpy_array(full) and isinstance(strength, float):
         return _orthogonalize_numpy(full, principal, prior, strength, on_violation, out)
     if out is not None:
-        raise ValueError(f"out is for numpy arrays only, full is {type(full).__name__}: leave out away.")
+        raise UserError(f"out is for numpy arrays only, full is {type(full).__name__}", do="leave out away.")
     if all(map(is_eager, (full, principal, prior))):
         check_proba("full", full, xp)
         check_proba("principal", principal, xp)
@@ -178,7 +179,7 @@ def _orthogonalize_numpy(
 ) -> np.ndarray[Any, Any]:
     check_prior(prior, np)
     if out is not None and (out.shape != full.shape or out.dtype != full.dtype):
-        raise ValueError(f"out is {out.dtype} of shape {out.shape}: expected {full.dtype} of shape {full.shape}.")
+        raise UserError(f"out is {out.dtype} of shape {out.shape}", expected=f"{full.dtype} of shape {full.shape}")
     target = np.empty_like(full) if out is None else out
     # a row that needs a second look is computed again from its input, which must still be there
     overlapping = np.may_share_memory(target, full) or np.may_share_memory(target, principal)
@@ -217,15 +218,15 @@ def _same_kind(name_a: str, a: Array, name_b: str, b: Array) -> tuple[Array, Arr
     check_unmasked(name_b, b)
     a, b = (x if is_array_api_obj(x) else np.asarray(x) for x in (a, b))
     if is_numpy_array(a) != is_numpy_array(b):
-        raise ValueError(
-            f"{name_a} is {type(a).__name__} and {name_b} is {type(b).__name__}: pass both as the same kind."
+        raise UserError(
+            f"{name_a} is {type(a).__name__} and {name_b} is {type(b).__name__}", do="pass both as the same kind."
         )
     xp = array_namespace(a, b)
     for name, x in ((name_a, a), (name_b, b)):
         if not xp.isdtype(x.dtype, ("real floating", "integral", "bool")):
-            raise ValueError(f"{name} has dtype {x.dtype}: expected real numbers.")
+            raise UserError(f"{name} has dtype {x.dtype}", expected="real numbers")
         if len(x.shape) == 0:
-            raise ValueError(f"{name} is a single number: expected one probability per class in the last axis.")
+            raise UserError(f"{name} is a single number", expected="one probability per class in the last axis")
     dtype = xp.result_type(*(x.dtype if xp.isdtype(x.dtype, "real floating") else xp.float64 for x in (a, b)))
     return xp.astype(a, dtype, copy=False), xp.astype(b, dtype, copy=False), xp
 
@@ -233,15 +234,15 @@ def _same_kind(name_a: str, a: Array, name_b: str, b: Array) -> tuple[Array, Arr
 def _as_prior(prior: Array | str, full: Array, xp: Any, *, log: bool = False) -> Array:
     if isinstance(prior, str):
         if prior != "uniform":
-            raise ValueError(f"prior is {prior!r}: expected class frequencies p(y), or 'uniform'.")
+            raise UserError(f"prior is {prior!r}", expected="class frequencies p(y), or 'uniform'")
         prior = np.full(full.shape[-1], 1 / full.shape[-1])
         prior = np.log(prior) if log else prior
     elif prior is None:
-        raise ValueError("prior is None: pass the class frequencies p(y) of the principal's data, or 'uniform'.")
+        raise UserError("prior is None", do="pass the class frequencies p(y) of the principal's data, or 'uniform'.")
     if is_array_api_obj(prior) and not is_numpy_array(prior):
         return xp.astype(prior, full.dtype, copy=False)
     values = np.asarray(prior)
     if values.dtype.kind not in "fiu":
-        raise ValueError(f"prior has dtype {values.dtype}: expected class frequencies, one number per class.")
+        raise UserError(f"prior has dtype {values.dtype}", expected="class frequencies, one number per class")
     placed = {} if is_numpy_array(full) else {"device": device(full)}
     return cast(Array, xp.asarray(values, dtype=full.dtype, **placed))

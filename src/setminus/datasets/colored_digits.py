@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from setminus.datasets.split import Split
+from setminus.errors import UserError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -64,7 +65,7 @@ class ColoredDigits:
     def __post_init__(self) -> None:
         for name in ("lambda_digit", "lambda_background"):
             if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: it is a probability and must be in [0, 1].")
+                raise UserError(f"{name} is {getattr(self, name)}", do="it is a probability and must be in [0, 1].")
 
     @property
     def prior(self) -> Floats:
@@ -111,9 +112,9 @@ class ColoredDigits:
             `x` is uint8 of shape (n, height, width, 3), `y`, `z1` and `z2` are 0 or 1, in the order of `digits`.
         """
         if digits.dtype != np.uint8 or digits.ndim not in (3, 4) or digits.shape[3:] not in ((), (1,)):
-            raise ValueError(
-                f"digits are {digits.dtype} of shape {digits.shape}: "
-                "they must be uint8 of shape (n, height, width) or (n, height, width, 1)."
+            raise UserError(
+                f"digits are {digits.dtype} of shape {digits.shape}",
+                do="they must be uint8 of shape (n, height, width) or (n, height, width, 1).",
             )
         rng = np.random.default_rng(seed)
         y = rng.integers(2, size=len(digits))
@@ -152,8 +153,9 @@ class ColoredDigits:
         [[-1], [1]]
         """
         if images.dtype != np.uint8 or images.ndim != 4 or images.shape[3] != 3:
-            raise ValueError(
-                f"images are {images.dtype} of shape {images.shape}: they must be uint8 of shape (n, height, width, 3)."
+            raise UserError(
+                f"images are {images.dtype} of shape {images.shape}",
+                do="they must be uint8 of shape (n, height, width, 3).",
             )
         palette = np.concatenate([DIGIT_COLORS, BACKGROUND_COLORS]).astype(np.float32)
         votes = np.empty((len(images), 4), dtype=np.int64)
@@ -174,7 +176,9 @@ def _given_y(strength: float, z: ArrayLike) -> Floats:
     """p(z|y) for both y, of shape (n, 2)."""
     colors = np.asarray(z)
     if not np.all((colors == 0) | (colors == 1)):
-        raise ValueError(f"colors are {np.unique(colors)}: they must be 0 (that of domain A) or 1 (that of domain B).")
+        raise UserError(
+            f"colors are {np.unique(colors)}", do="they must be 0 (that of domain A) or 1 (that of domain B)."
+        )
     match = strength + (1 - strength) / 2
     return np.where(colors[..., None] == np.arange(2), match, 1 - match)
 

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from setminus.errors import UserError
+
 Bytes = NDArray[np.uint8]
 
 CHUNK = 2048
@@ -43,7 +45,7 @@ def resize(images: Bytes, size: int | tuple[int, int]) -> Bytes:
     _check_images(images)
     height, width = (size, size) if isinstance(size, int) else size
     if min(height, width) < 1:
-        raise ValueError(f"size is {size}: height and width must be at least 1.")
+        raise UserError(f"size is {size}", do="height and width must be at least 1.")
     if images.shape[1:3] == (height, width):
         return images
     channels = images.shape[3] if images.ndim == 4 else 1
@@ -81,7 +83,9 @@ def to_rgb(images: Bytes) -> Bytes:
     if images.ndim == 3:
         images = images[..., None]
     if images.shape[3] not in (1, 3):
-        raise ValueError(f"images have {images.shape[3]} channels: give grey ones (1 channel) or red-green-blue (3).")
+        raise UserError(
+            f"images have {images.shape[3]} channels", do="give grey ones (1 channel) or red-green-blue (3)."
+        )
     return images if images.shape[3] == 3 else np.repeat(images, 3, axis=3)
 
 
@@ -106,7 +110,9 @@ def to_signed_nchw(images: Bytes) -> NDArray[np.float32]:
     """
     _check_images(images)
     if images.ndim != 4:
-        raise ValueError(f"images have shape {images.shape}: give (n, height, width, channels); to_rgb adds channels.")
+        raise UserError(
+            f"images have shape {images.shape}", do="give (n, height, width, channels); to_rgb adds channels."
+        )
     scaled = np.ascontiguousarray(images.transpose(0, 3, 1, 2)).astype(np.float32)
     scaled /= np.float32(127.5)
     scaled -= np.float32(1)
@@ -133,8 +139,9 @@ def from_signed_nchw(batch: NDArray[np.floating[Any]]) -> Bytes:
     [[[[0, 204, 255]]]]
     """
     if batch.ndim != 4 or not np.issubdtype(batch.dtype, np.floating):
-        raise ValueError(
-            f"batch is {batch.dtype} of shape {batch.shape}: it must be float of shape (n, channels, height, width)."
+        raise UserError(
+            f"batch is {batch.dtype} of shape {batch.shape}",
+            do="it must be float of shape (n, channels, height, width).",
         )
     levels: NDArray[Any] = np.rint((batch.transpose(0, 2, 3, 1) + 1) * 127.5)
     return levels.clip(0, 255).astype(np.uint8)
@@ -142,9 +149,9 @@ def from_signed_nchw(batch: NDArray[np.floating[Any]]) -> Bytes:
 
 def _check_images(images: Bytes) -> None:
     if images.dtype != np.uint8 or images.ndim not in (3, 4):
-        raise ValueError(
-            f"images are {images.dtype} of shape {images.shape}: "
-            "they must be uint8 of shape (n, height, width) or (n, height, width, channels)."
+        raise UserError(
+            f"images are {images.dtype} of shape {images.shape}",
+            do="they must be uint8 of shape (n, height, width) or (n, height, width, channels).",
         )
 
 

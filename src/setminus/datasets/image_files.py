@@ -14,6 +14,7 @@ import numpy as np
 
 from setminus.datasets.image_arrays import Bytes
 from setminus.datasets.sources import ChecksumError
+from setminus.errors import UserError
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -197,10 +198,12 @@ def check_size(size: int) -> None:
     >>> check_size(0)
     Traceback (most recent call last):
     ...
-    ValueError: size is 0: give the height and width of the images, a whole number of at least 1.
+    setminus.errors.UserError: size is 0: give the height and width of the images, a whole number of at least 1.
     """
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-        raise ValueError(f"size is {size!r}: give the height and width of the images, a whole number of at least 1.")
+        raise UserError(
+            f"size is {size!r}", do="give the height and width of the images, a whole number of at least 1."
+        )
 
 
 def _pillow() -> tuple[Any, Any]:
@@ -216,7 +219,7 @@ def _in_color(image: Image.Image, module: Any) -> Image.Image:
         # pillow would cut 16 bits off at 255 instead of scaling them
         image = module.fromarray((np.asarray(image) >> 8).astype(np.uint8))
     if image.mode in ("I", "F"):
-        raise ValueError("its levels have no known range: save it with 8 or 16 bits per channel")
+        raise UserError("its levels have no known range", do="save it with 8 or 16 bits per channel")
     if image.has_transparency_data:
         white = module.new("RGBA", image.size, "white")
         image = module.alpha_composite(white, image.convert("RGBA"))

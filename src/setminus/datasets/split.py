@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from setminus.errors import UserError
+
 Array = NDArray[Any]
 
 UNLABELLED = -1
@@ -57,11 +59,13 @@ class Split:
         for name in ("y", "z1", "z2"):
             values = getattr(self, name)
             if values is not None and len(values) != len(self.x):
-                raise ValueError(f"{name} has {len(values)} rows, x has {len(self.x)}: give one entry per row of x.")
+                raise UserError(
+                    f"{name} has {len(values)} rows, x has {len(self.x)}", do="give one entry per row of x."
+                )
         if self.feature_names and (self.x.ndim != 2 or len(self.feature_names) != self.x.shape[1]):
-            raise ValueError(
-                f"feature_names has {len(self.feature_names)} names, x has shape {self.x.shape}: "
-                "give one name per column, or none."
+            raise UserError(
+                f"feature_names has {len(self.feature_names)} names, x has shape {self.x.shape}",
+                do="give one name per column, or none.",
             )
         unknown = sorted({*self.categorical, *self.categories} - {*self.feature_names})
         if unknown:
@@ -123,7 +127,7 @@ def random_split(split: Split, fractions: Sequence[float], seed: int, stratify: 
     """
     shares = np.asarray(fractions, dtype=float)
     if shares.ndim != 1 or not np.all(shares > 0) or abs(shares.sum() - 1) > 1e-9:
-        raise ValueError(f"fractions are {list(fractions)}: they must be positive and sum to 1.")
+        raise UserError(f"fractions are {list(fractions)}", do="they must be positive and sum to 1.")
     order = np.random.default_rng(seed).permutation(len(split))
     groups = split.y[order] if stratify else np.zeros(len(split), dtype=int)
     position = np.empty(len(split))

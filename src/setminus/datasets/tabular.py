@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from setminus.datasets.sources import read_bytes
 from setminus.datasets.split import Split
+from setminus.errors import UserError
 
 Encoding = Literal["onehot", "raw"]
 Table = dict[str, NDArray[Any]]
@@ -76,7 +77,7 @@ def adult_table(part: Literal["train", "test"] = "train", drop_missing: bool = F
     """
     files = {"train": "adult.data", "test": "adult.test"}
     if part not in files:
-        raise ValueError(f"part is {part!r}: it must be 'train' or 'test'.")
+        raise UserError(f"part is {part!r}", do="it must be 'train' or 'test'.")
     lines = read_bytes(files[part]).decode("ascii").replace(" ", "").splitlines()
     # the test file opens with a comment line, both end with an empty one
     rows = [line.removesuffix(".").split(",") for line in lines if line and not line.startswith("|")]
@@ -193,7 +194,7 @@ def _encode(table: Table, train: Table, features: list[str], encoding: Encoding)
         return _onehot(table, train, features, categories)
     if encoding == "raw":
         return _raw(table, features, categories)
-    raise ValueError(f"encoding is {encoding!r}: it must be 'onehot' or 'raw'.")
+    raise UserError(f"encoding is {encoding!r}", do="it must be 'onehot' or 'raw'.")
 
 
 def _onehot(table: Table, train: Table, features: list[str], categories: dict[str, tuple[str, ...]]) -> dict[str, Any]:

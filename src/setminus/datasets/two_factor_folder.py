@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from setminus.datasets.image_arrays import Bytes
 from setminus.datasets.image_files import SUFFIXES, check_size, decode_into, show_names
 from setminus.datasets.split import UNLABELLED
+from setminus.errors import UserError
 
 Ints = NDArray[np.int64]
 
@@ -108,7 +109,7 @@ class TwoFactorFolder:
         check_size(self.size)
         a, b = (_images_in(Path(folder), letter) for folder, letter in ((self.a_folder, "A"), (self.b_folder, "B")))
         if a[0].parent == b[0].parent:
-            raise ValueError(f"folders A and B are both {str(a[0].parent)!r}: give two folders.")
+            raise UserError(f"folders A and B are both {str(a[0].parent)!r}", do="give two folders.")
         table = Path(self.labels_csv)
         roots = (a[0].parent, b[0].parent, table.parent.resolve())
         labels = _match(read_labels(table, self.column), roots, table)
@@ -116,9 +117,10 @@ class TwoFactorFolder:
         elsewhere = tuple(file for file in labels if file not in in_folders)
         unlike = [str(file) for file in elsewhere if file.parent in roots[:2]]
         if unlike:
-            raise ValueError(
-                f"{table} names files of folder A or B that are not called like an image: {show_names(unlike)}. "
-                f"Let their names end in one of {', '.join(sorted(SUFFIXES))}, or remove these rows."
+            raise UserError(
+                f"{table} names files of folder A or B that are not called like an image",
+                do=f"{show_names(unlike)}. "
+                f"Let their names end in one of {', '.join(sorted(SUFFIXES))}, or remove these rows.",
             )
         files = (*a, *b, *elsewhere)
         y = np.repeat([0, 1, UNLABELLED], [len(a), len(b), len(elsewhere)])
@@ -137,18 +139,21 @@ class TwoFactorFolder:
         found, counts = np.unique(given[labelled], return_counts=True)
         what = f"column {self.column!r}"
         if len(found) != 2:
-            raise ValueError(f"{what} has {len(found)} values ({show_names(found.tolist()) or 'all empty'}): give two.")
+            raise UserError(
+                f"{what} has {len(found)} values ({show_names(found.tolist()) or 'all empty'})", do="give two."
+            )
         if counts.min() < 2:
-            raise ValueError(
-                f"{what} has {str(found[counts.argmin()])!r} for one image: each value needs at least 2 images."
+            raise UserError(
+                f"{what} has {str(found[counts.argmin()])!r} for one image", do="each value needs at least 2 images."
             )
         within = [np.unique(given[labelled & (y == domain)]) for domain in (0, 1)]
         if max(map(len, within)) < 2 and not np.any(y == UNLABELLED):
             a, b = (show_names(one.tolist()) or "no label" for one in within)
-            raise ValueError(
-                f"{what} is constant within each folder (A: {a}, B: {b}) and no labelled image is outside of them: "
+            raise UserError(
+                f"{what} is constant within each folder (A",
+                do=f"{a}, B: {b}) and no labelled image is outside of them: "
                 "whatever else differs between the folders goes along with it, and the overlap from which the two "
-                "could be told apart is missing. List images outside of A and B in the CSV, in which it does not."
+                "could be told apart is missing. List images outside of A and B in the CSV, in which it does not.",
             )
         # where a folder has no label it could have either
         share = [np.mean(given[labelled & (y == k)] == found[1]) if len(within[k]) else 0.5 for k in (0, 1)]
@@ -175,31 +180,31 @@ def read_labels(path: str | os.PathLike[str], column: str) -> dict[str, str]:
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
             rows = [row for row in csv.reader(file, strict=True) if any(cell.strip() for cell in row)]
     except FileNotFoundError:
-        raise ValueError(f"{path} does not exist: give the CSV with the labels.") from None
+        raise UserError(f"{path} does not exist", do="give the CSV with the labels.") from None
     except (UnicodeDecodeError, csv.Error, OSError) as error:
         raise ValueError(f"{path} cannot be read as a CSV in UTF-8 ({error}).") from error
     header = [cell.strip() for cell in rows[0]] if rows else []
     if len(header) < 2:
-        raise ValueError(
-            f"{path} has the columns {header}: expected a header of a column with file names and at least one with "
-            "labels, separated by commas."
+        raise UserError(
+            f"{path} has the columns {header}",
+            expected="a header of a column with file names and at least one with labels, separated by commas",
         )
     if header[1:].count(column) != 1:
         near = difflib.get_close_matches(column, header[1:], n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ValueError(
-            f"{path} has {header[1:].count(column)} columns of labels called {column!r}: {hint}"
-            f"It has the names of files in {header[0]!r}, then {header[1:]}."
+        raise UserError(
+            f"{path} has {header[1:].count(column)} columns of labels called {column!r}",
+            do=f"{hint}It has the names of files in {header[0]!r}, then {header[1:]}.",
         )
     uneven = [row[0] for row in rows[1:] if len(row) != len(header)]
     if uneven:
-        raise ValueError(
-            f"{path} has {len(header)} columns, but more or fewer cells in the rows of {show_names(uneven)}: "
-            "put a name that has a comma in double quotes."
+        raise UserError(
+            f"{path} has {len(header)} columns, but more or fewer cells in the rows of {show_names(uneven)}",
+            do="put a name that has a comma in double quotes.",
         )
     twice = [name for name, count in Counter(row[0] for row in rows[1:]).items() if count > 1]
     if twice:
-        raise ValueError(f"{path} lists files more than once: {show_names(twice)}. Keep one row for each.")
+        raise UserError(f"{path} lists files more than once", do=f"{show_names(twice)}. Keep one row for each.")
     position = header.index(column, 1)
     return {row[0]: label for row in rows[1:] if (label := row[position].strip())}
 
@@ -214,9 +219,9 @@ def _images_in(folder: Path, letter: str) -> list[Path]:
         if file.suffix.lower() in SUFFIXES and not file.name.startswith(".") and file.is_file()
     ]
     if len(files) < 2:
-        raise ValueError(
-            f"folder {letter}, {str(folder)!r}, has {len(files)} images ({', '.join(sorted(SUFFIXES))}): "
-            "at least 2 are needed."
+        raise UserError(
+            f"folder {letter}, {str(folder)!r}, has {len(files)} images ({', '.join(sorted(SUFFIXES))})",
+            do="at least 2 are needed.",
         )
     return files
 
@@ -225,9 +230,10 @@ def _check_color(x: Bytes, files: tuple[Path, ...]) -> None:
     grey = np.flatnonzero([np.ptp(image, axis=-1).max() == 0 for image in x])
     if len(grey):
         names = show_names([str(files[row]) for row in grey])
-        raise ValueError(
-            f"{len(grey)} of {len(x)} images are grey: {names}. Images in color are expected: the lack of it would be "
-            "learned as a part of the style. Replace or remove them, or take them by allow_grey (--allow-grey)."
+        raise UserError(
+            f"{len(grey)} of {len(x)} images are grey",
+            do=f"{names}. Images in color are expected: the lack of it would be "
+            "learned as a part of the style. Replace or remove them, or take them by allow_grey (--allow-grey).",
         )
 
 
@@ -235,9 +241,9 @@ def _match(labels: dict[str, str], roots: tuple[Path, Path, Path], table: Path) 
     """The labels by file, where each name leads to one file."""
     hostile = [name for name in labels if not _is_plain(name)]
     if hostile:
-        raise ValueError(
-            f"{table} names files that are absolute, lead upwards or have control characters: {show_names(hostile)}. "
-            "Name files as in folder A or B, or by their path from the folder of the CSV."
+        raise UserError(
+            f"{table} names files that are absolute, lead upwards or have control characters",
+            do=f"{show_names(hostile)}. Name files as in folder A or B, or by their path from the folder of the CSV.",
         )
     # one file may be reached from several roots, also through links to folders: it counts once
     found = {
@@ -246,20 +252,20 @@ def _match(labels: dict[str, str], roots: tuple[Path, Path, Path], table: Path) 
     }
     absent = [name for name, files in found.items() if not files]
     if absent:
-        raise ValueError(
-            f"{table} names {len(absent)} files that are neither in folder A nor in B nor beside the CSV: "
-            f"{show_names(absent)}. Correct or remove these rows."
+        raise UserError(
+            f"{table} names {len(absent)} files that are neither in folder A nor in B nor beside the CSV",
+            do=f"{show_names(absent)}. Correct or remove these rows.",
         )
     unclear = [name for name, files in found.items() if len(files) > 1]
     if unclear:
-        raise ValueError(
-            f"{table} names files that are in more than one of folder A, folder B and the folder of the CSV: "
-            f"{show_names(unclear)}. Give their path from the folder of the CSV, or other names."
+        raise UserError(
+            f"{table} names files that are in more than one of folder A, folder B and the folder of the CSV",
+            do=f"{show_names(unclear)}. Give their path from the folder of the CSV, or other names.",
         )
     matched = {files.pop(): name for name, files in found.items()}
     if len(matched) < len(labels):
         again = [name for name in labels if name not in matched.values()]
-        raise ValueError(f"{table} lists files more than once, by different paths: {show_names(again)}.")
+        raise UserError(f"{table} lists files more than once, by different paths", do=f"{show_names(again)}.")
     return {file: labels[name] for file, name in matched.items()}
 
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array
 
 from setminus.core.checks import check_unmasked
 from setminus.core.groups import as_columns
+from setminus.errors import UserError
 
 __all__ = ["as_rows", "column_arrays", "drop_columns", "known_columns", "take_columns"]
 
@@ -50,7 +51,7 @@ def take_columns(X: Any, columns: Sequence[str | int], *, parameter: str) -> Any
            [5]])
     """
     if isinstance(columns, (str, int)) or len(columns) == 0:
-        raise ValueError(f"{parameter} is {columns!r}: expected a list of column names or positions, such as ['sex'].")
+        raise UserError(f"{parameter} is {columns!r}", expected="a list of column names or positions, such as ['sex']")
     frame = nw.from_native(X, pass_through=True, eager_only=True)
     names = list(frame.columns) if isinstance(frame, nw.DataFrame) else None
     width = len(names) if names is not None else X.shape[1]
@@ -105,7 +106,7 @@ def column_arrays(sensitive_features: Any) -> list[NDArray[Any]]:
     native = nw.from_native(sensitive_features, pass_through=True, eager_only=True, allow_series=True)
     if isinstance(native, nw.DataFrame):
         if len(native.columns) == 0:
-            raise ValueError("sensitive_features is a frame with no columns: expected at least one.")
+            raise UserError("sensitive_features is a frame with no columns", expected="at least one")
         # by position: a column may be called 0, which would be a row
         return [as_columns(native[:, i].to_numpy())[0] for i in range(len(native.columns))]
     if isinstance(native, nw.Series):
@@ -116,8 +117,8 @@ def column_arrays(sensitive_features: Any) -> list[NDArray[Any]]:
 def _position(column: str | int, names: list[str] | None, width: int, parameter: str) -> int:
     if isinstance(column, str):
         if names is None:
-            raise ValueError(
-                f"{parameter} names the column {column!r}, but X has no column names: pass a frame, or positions."
+            raise UserError(
+                f"{parameter} names the column {column!r}, but X has no column names", do="pass a frame, or positions."
             )
         if column not in names:
             near = difflib.get_close_matches(column, names, n=1)

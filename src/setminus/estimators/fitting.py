@@ -14,6 +14,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
+from setminus.errors import UserError
+
 __all__ = ["calibrated", "check_classes", "check_known_labels", "fit_part", "needs_groups", "takes_groups"]
 
 
@@ -46,7 +48,7 @@ def calibrated(estimator: Any, method: str | None) -> Any:
     if method is None:
         return estimator
     if method not in ("sigmoid", "isotonic", "temperature"):
-        raise ValueError(f"calibration is {method!r}: expected None, 'sigmoid', 'isotonic' or 'temperature'.")
+        raise UserError(f"calibration is {method!r}", expected="None, 'sigmoid', 'isotonic' or 'temperature'")
     return CalibratedClassifierCV(estimator, method=method)
 
 
@@ -86,8 +88,9 @@ def fit_part(role: str, estimator: Any, X: Any, y: Any, *, sample_weight: Any = 
 def check_classes(role: str, found: NDArray[Any], classes: NDArray[Any], other: str = "full") -> None:
     """Raise unless both speak of the same classes."""
     if len(found) != len(classes) or not np.array_equal(found, classes):
-        raise ValueError(
-            f"{role} has {len(found)} classes {found}, {other} has {len(classes)} {classes}: fit both on the same y."
+        raise UserError(
+            f"{role} has {len(found)} classes {found}, {other} has {len(classes)} {classes}",
+            do="fit both on the same y.",
         )
 
 
@@ -95,9 +98,10 @@ def check_known_labels(y: NDArray[Any], classes: NDArray[Any]) -> None:
     """Raise unless every label of y is a class of the frozen full classifier, whose classes must be sorted."""
     unknown = np.setdiff1d(y, classes).tolist()
     if unknown or not np.array_equal(np.unique(classes), classes):
-        raise ValueError(
+        raise UserError(
             f"y holds {np.unique(y).tolist()[:10]}, the frozen full classifier has the classes "
-            f"{np.asarray(classes).tolist()}: pass labels of these classes, and a model whose classes_ are sorted."
+            f"{np.asarray(classes).tolist()}",
+            do="pass labels of these classes, and a model whose classes_ are sorted.",
         )
 
 
@@ -117,12 +121,15 @@ def _weight_keyword(role: str, part: Any) -> str:
     inner = part.estimator if isinstance(part, CalibratedClassifierCV) else None
     fitted = inner is not None and not isinstance(inner, FrozenEstimator)
     if fitted and _weight_keyword(role, inner) != "sample_weight":
-        raise ValueError(
-            f"{role} is a calibrated Pipeline, whose steps get no weights from the calibration: calibrate its last "
-            "step instead, make_pipeline(..., CalibratedClassifierCV(...)), or leave the weights away."
+        raise UserError(
+            f"{role} is a calibrated Pipeline, whose steps get no weights from the calibration",
+            do="calibrate its last "
+            "step instead, make_pipeline(..., CalibratedClassifierCV(...)), or leave the weights away.",
         )
     if not has_fit_parameter(part, "sample_weight"):
-        raise ValueError(f"{role} is {type(part).__name__}, whose fit takes no sample_weight: leave the weights away.")
+        raise UserError(
+            f"{role} is {type(part).__name__}, whose fit takes no sample_weight", do="leave the weights away."
+        )
     if routed:
         part.set_fit_request(sample_weight=True)
     return "sample_weight"

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 
+from setminus.errors import UserError
 from setminus.estimators.principal_mixin import Proba
 
 __all__ = ["Parts", "check_folds", "out_of_fold_parts", "stratified_folds"]
@@ -39,7 +40,7 @@ def stratified_folds(cv: Any, X: Any, y: Any, strata: tuple[NDArray[np.intp], ..
     if not isinstance(cv, int | np.integer):
         return list(check_cv(cv, y, classifier=True).split(X, y))
     if not 2 <= cv <= len(y):
-        raise ValueError(f"cv is {cv} with {len(y)} rows: expected at least 2 folds, and a row for each.")
+        raise UserError(f"cv is {cv} with {len(y)} rows", expected="at least 2 folds, and a row for each")
     shuffled = np.random.default_rng(seed).permutation(len(y))
     dealt = shuffled[np.lexsort([codes[shuffled] for codes in strata])]
     fold = np.empty(len(y), dtype=np.intp)
@@ -53,8 +54,8 @@ def check_folds(folds: list[Fold], y: NDArray[Any], classes: NDArray[Any]) -> No
         absent = np.setdiff1d(classes, y[train]).tolist()
         if absent or len(test) == 0:
             lack = f"no row of class {absent} to learn from" if absent else "no row to predict"
-            raise ValueError(
-                f"fold {k} of {len(folds)} has {lack}: pass a cv that shuffles and stratifies, such as a number."
+            raise UserError(
+                f"fold {k} of {len(folds)} has {lack}", do="pass a cv that shuffles and stratifies, such as a number."
             )
 
 

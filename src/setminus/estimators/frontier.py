@@ -15,6 +15,7 @@ from setminus.core.gap_tables import (
     equal_opportunity_from_table,
     equalized_odds_from_table,
 )
+from setminus.errors import UserError
 
 __all__ = ["LOG_LEAST", "Constraint", "Frontier", "Gap", "check_tolerance", "gap_of"]
 
@@ -29,14 +30,14 @@ LOG_LEAST = float(np.log(np.finfo(np.float64).tiny))
 def gap_of(constraint: str, agg: str) -> Gap:
     """The gap to bound, as a function of count tables of shape (..., groups, labels, predictions)."""
     if agg not in ("max", "sum"):
-        raise ValueError(f"agg is {agg!r}: expected 'max' (Fairlearn's way) or 'sum' (the paper's).")
+        raise UserError(f"agg is {agg!r}", expected="'max' (Fairlearn's way) or 'sum' (the paper's)")
     gaps: dict[str, Gap] = {
         "equalized_odds": lambda table: equalized_odds_from_table(table, "max" if agg == "max" else "sum"),
         "demographic_parity": demographic_parity_from_table,
         "equal_opportunity": equal_opportunity_from_table,
     }
     if constraint not in gaps:
-        raise ValueError(f"constraint is {constraint!r}: expected one of {', '.join(gaps)}.")
+        raise UserError(f"constraint is {constraint!r}", expected=f"one of {', '.join(gaps)}")
     return gaps[constraint]
 
 
@@ -49,7 +50,7 @@ def check_tolerance(tolerance: Any) -> None:
     """
     number = isinstance(tolerance, int | float | np.integer | np.floating) and not isinstance(tolerance, bool)
     if not number or not 0 <= tolerance < np.inf:
-        raise ValueError(f"tolerance is {tolerance!r}: expected a finite number >= 0, the gap to keep, such as 0.05.")
+        raise UserError(f"tolerance is {tolerance!r}", expected="a finite number >= 0, the gap to keep, such as 0.05")
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,7 @@ class Frontier:
     def at(self, index: int) -> Frontier:
         """The same points with another one chosen."""
         if not -len(self) <= whole(index) < len(self):
-            raise ValueError(f"index is {index}, the frontier has {len(self)} points: expected one of them, from 0.")
+            raise UserError(f"index is {index}, the frontier has {len(self)} points", expected="one of them, from 0")
         return replace(self, chosen=whole(index) % len(self))
 
     def plot(self, ax: Any = None) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setminus.core.groups import distinct, group_name
+from setminus.errors import UserError
 from setminus.estimators.columns import column_arrays
 
 __all__ = ["Groups", "check_every_class", "group_frequencies"]
@@ -49,8 +50,9 @@ class Groups:
         """Learn the groups and return each row's code."""
         columns = _columns(sensitive_features)
         if len(columns[0]) != len(y_codes):
-            raise ValueError(
-                f"sensitive_features has {len(columns[0])} rows, y has {len(y_codes)}: expected one group for each row."
+            raise UserError(
+                f"sensitive_features has {len(columns[0])} rows, y has {len(y_codes)}",
+                expected="one group for each row",
             )
         self.edges: list[Any] = []
         self.values: list[list[Any]] = []
@@ -70,8 +72,9 @@ class Groups:
         """Each row's code; -1 for a group that was not there at fit time."""
         columns = _columns(sensitive_features)
         if len(columns) != len(self.values):
-            raise ValueError(
-                f"sensitive_features has {len(columns)} columns, it had {len(self.values)} at fit time: pass the same."
+            raise UserError(
+                f"sensitive_features has {len(columns)} columns, it had {len(self.values)} at fit time",
+                do="pass the same.",
             )
         crossed = self._crossed(columns)
         at = np.minimum(np.searchsorted(self.present, crossed), len(self.present) - 1)
@@ -112,10 +115,10 @@ def check_every_class(
         group, label = lacking[0]
         others = f" (and {len(lacking) - 1} more such cells)" if len(lacking) > 1 else ""
         rows = "rows" if weights is None or (weights > 0).all() else "rows of weight above 0"
-        raise ValueError(
+        raise UserError(
             f"group {group_name(labels[group])!r} has {counts[group, label]} {rows} of class "
-            f"{classes.tolist()[label]!r} among its {counts[group].sum()}{others}: expected at least {least}. "
-            "Merge it with another group, or drop it."
+            f"{classes.tolist()[label]!r} among its {counts[group].sum()}{others}",
+            do=f"expected at least {least}. Merge it with another group, or drop it.",
         )
 
 
@@ -152,9 +155,10 @@ def _columns(sensitive_features: Any) -> list[NDArray[Any]]:
 def _cut(column: NDArray[Any], y_codes: Codes, n_bins: int, least: int) -> list[float]:
     """Inner edges of quantile bins, each bin with at least `least` rows of every class."""
     if not np.isfinite(column).all():
-        raise ValueError(
+        raise UserError(
             f"sensitive_features has {int((~np.isfinite(column)).sum())} infinite numbers in a column that is cut at "
-            "quantiles: drop those rows, or give them a finite number."
+            "quantiles",
+            do="drop those rows, or give them a finite number.",
         )
     inner = np.unique(np.quantile(column, np.linspace(0, 1, n_bins + 1)[1:-1]))
     n_classes = int(y_codes.max()) + 1
@@ -187,9 +191,10 @@ def _codes(index: int, column: NDArray[Any], values: list[Any], edges: list[floa
         if found != fitted:
             # not made equal: nobody can tell whether '01', '1.0' and 'True' are 1
             known = "" if edges is not None else f", such as {values[0]!r}"
-            raise ValueError(
+            raise UserError(
                 f"sensitive_features column {index} holds {found}, such as {value!r}, where {fitted} were fitted"
-                f"{known}: convert the column to {fitted}, as at fit time."
+                f"{known}",
+                do=f"convert the column to {fitted}, as at fit time.",
             )
     if edges is not None:
         return np.searchsorted(edges, column, side="right").astype(np.intp)

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from setminus.core.importance import effective_sample_size, importance_weights
+from setminus.errors import UserError
 from setminus.estimators.fitting import check_classes, fit_part
 from setminus.estimators.principal_mixin import Columns, PrincipalMixin, Proba, tags_like
 
@@ -74,7 +75,7 @@ class ImportanceWeightedClassifier(PrincipalMixin, ClassifierMixin, BaseEstimato
     ) -> ImportanceWeightedClassifier:
         """Fit the principal, weigh the rows, fit the classifier on them."""
         if self.max_weight is not None and not self.max_weight > 0:
-            raise ValueError(f"max_weight is {self.max_weight}: expected a number > 0, or None.")
+            raise UserError(f"max_weight is {self.max_weight}", expected="a number > 0, or None")
         X, y, groups, sample_weight = self._check_fit(X, y, sensitive_features, sample_weight)
         self._fit_prior(y, sample_weight)
         self._fit_principals(self._principals(self.full), X, y, groups, sample_weight)

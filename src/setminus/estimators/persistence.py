@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from setminus.errors import UserError
 from setminus.estimators.model_archive import LimitError, read_archive
 from setminus.estimators.reviewed_types import refused_name
 from setminus.files import atomic_write
@@ -85,9 +86,9 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str] = ()) -> Any:
         raise
     # of zip, json, numpy, skops, and of types that are given what they never wrote: they have no common kind
     except Exception as error:
-        raise ValueError(
-            f"{source.name} is no model file of setminus, or is damaged ({_reason(error)}): copy it again, or save the "
-            "model again."
+        raise UserError(
+            f"{source.name} is no model file of setminus, or is damaged ({_reason(error)})",
+            do="copy it again, or save the model again.",
         ) from error
 
 
@@ -105,14 +106,14 @@ def model_errors(name: str) -> Iterator[None]:
     >>> with model_errors("m.skops"):
     ...     [0][1]
     Traceback (most recent call last):
-    ValueError: the model m.skops fails (IndexError, list index out of range): fit it again, or copy it again.
+    setminus.errors.UserError: the model m.skops fails (IndexError, list index out of range): fit it again, or copy it again.
     """
     try:
         yield
     except (ValueError, MemoryError, ImportError):
         raise
     except Exception as error:
-        raise ValueError(f"the model {name} fails ({_reason(error)}): fit it again, or copy it again.") from error
+        raise UserError(f"the model {name} fails ({_reason(error)})", do="fit it again, or copy it again.") from error
 
 
 class RefusedError(ValueError):

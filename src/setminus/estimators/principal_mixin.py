@@ -16,6 +16,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 from setminus.core.checks import OnViolation, check_unmasked
 from setminus.core.gaps import check_weights, encode_labels
 from setminus.core.orthogonalize import orthogonalize
+from setminus.errors import UserError
 from setminus.estimators.columns import as_rows, drop_columns, take_columns
 from setminus.estimators.fitting import calibrated, check_classes, fit_part, needs_groups, takes_groups
 from setminus.estimators.principals import GroupPrincipal
@@ -44,18 +45,18 @@ class PrincipalMixin:
             # named here: scikit-learn takes mixed labels of an array for a regression, and those of a list for words
             _, labels = encode_labels(given if isinstance(given, list | tuple) else y, name="y")
             if not isinstance(labels[0], str):
-                raise ValueError(
-                    f"Unknown label type {type(labels[0]).__name__} in y, an array of objects such as {labels[0]!r}: "
-                    "pass text, or an array of numbers of at most 64 bits."
+                raise UserError(
+                    f"Unknown label type {type(labels[0]).__name__} in y, an array of objects such as {labels[0]!r}",
+                    do="pass text, or an array of numbers of at most 64 bits.",
                 )
         check_classification_targets(y)
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
-            raise ValueError(
-                f"y has one class only, {self.classes_.tolist()[0]!r}: a classifier needs two or more classes."
+            raise UserError(
+                f"y has one class only, {self.classes_.tolist()[0]!r}", do="a classifier needs two or more classes."
             )
         if _num_samples(X) != len(y):
-            raise ValueError(f"X has {_num_samples(X)} rows, y has {len(y)}: expected the same number.")
+            raise UserError(f"X has {_num_samples(X)} rows, y has {len(y)}", expected="the same number")
         return X, y, self._groups(X, sensitive_features), check_weights(sample_weight, len(y))
 
     def _check_predict(self, X: Any) -> Any:
@@ -69,8 +70,8 @@ class PrincipalMixin:
         if self.sensitive_columns is None:
             return sensitive_features
         if sensitive_features is not None:
-            raise ValueError(
-                "the groups came twice, as sensitive_features= and by sensitive_columns=: use one of them."
+            raise UserError(
+                "the groups came twice, as sensitive_features= and by sensitive_columns=", do="use one of them."
             )
         columns = take_columns(X, self.sensitive_columns, parameter="sensitive_columns")
         return columns.toarray() if issparse(columns) else columns
@@ -79,16 +80,16 @@ class PrincipalMixin:
         """The principals to fit, one or several."""
         if isinstance(self.principal, (list, tuple)):
             if len(self.principal) == 0:
-                raise ValueError("principal is an empty list: expected a classifier, or several, to take out.")
+                raise UserError("principal is an empty list", expected="a classifier, or several, to take out")
             return list(self.principal)
         if self.principal is not None:
             return [self.principal]
         if self.principal_columns is None:
             return [GroupPrincipal()]
         if isinstance(full, FrozenEstimator):
-            raise ValueError(
-                "principal_columns needs a classifier to fit on those columns, and full is frozen: pass principal=, "
-                "for example LogisticRegression()."
+            raise UserError(
+                "principal_columns needs a classifier to fit on those columns, and full is frozen",
+                do="pass principal=, for example LogisticRegression().",
             )
         return [full]
 
@@ -113,9 +114,9 @@ class PrincipalMixin:
             counts = np.bincount(codes, weights, minlength=len(self.classes_))
             if (counts == 0).any():
                 absent = self.classes_[counts == 0].tolist()
-                raise ValueError(
-                    f"prior='empirical' counts y, where class {absent} does not occur: pass rows of every class, or "
-                    "prior= with the class frequencies of the principal's data."
+                raise UserError(
+                    f"prior='empirical' counts y, where class {absent} does not occur",
+                    do="pass rows of every class, or prior= with the class frequencies of the principal's data.",
                 )
             self.class_prior_ = counts / counts.sum()
             return
@@ -125,9 +126,10 @@ class PrincipalMixin:
         # written so that NaN fails
         frequencies = prior.shape == (size,) and prior.dtype.kind in "fiu" and (prior > 0).all()
         if not (frequencies and abs(prior.sum() - 1) <= 1e-4):
-            raise ValueError(
-                f"prior is {self.prior!r}: expected 'empirical', 'uniform', or {size} positive class frequencies that "
-                f"sum to 1, in the order of the classes {self.classes_.tolist()}."
+            raise UserError(
+                f"prior is {self.prior!r}",
+                expected=f"'empirical', 'uniform', or {size} positive class frequencies that "
+                f"sum to 1, in the order of the classes {self.classes_.tolist()}",
             )
         self.class_prior_ = prior.astype(np.float64)
 

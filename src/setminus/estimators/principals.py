@@ -19,6 +19,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from setminus.core.gaps import check_weights
 from setminus.core.groups import group_name
+from setminus.errors import UserError
 from setminus.estimators.fitting import fit_part
 from setminus.estimators.groups import Groups, check_every_class, group_frequencies
 
@@ -36,27 +37,28 @@ class _AttributePrincipal(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Groups
     ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
         if sensitive_features is None:
-            raise ValueError(
-                f"{type(self).__name__} needs the groups: pass sensitive_features= to fit, or set sensitive_columns= "
-                "on the classifier around it, which reads them from X."
+            raise UserError(
+                f"{type(self).__name__} needs the groups",
+                do="pass sensitive_features= to fit, or set sensitive_columns= "
+                "on the classifier around it, which reads them from X.",
             )
         if not 0 <= self.smoothing < np.inf:
-            raise ValueError(f"smoothing is {self.smoothing}: expected a finite number of rows >= 0.")
+            raise UserError(f"smoothing is {self.smoothing}", expected="a finite number of rows >= 0")
         if groups.n_bins < 2:
-            raise ValueError(f"n_bins is {groups.n_bins}: expected at least 2, or there is one group and no principal.")
+            raise UserError(f"n_bins is {groups.n_bins}", expected="at least 2, or there is one group and no principal")
         check_classification_targets(y)
         self.classes_, y_codes = np.unique(np.asarray(y), return_inverse=True)
         if len(y_codes) == 0:
-            raise ValueError("y has no rows: expected at least one of each class in each group.")
+            raise UserError("y has no rows", expected="at least one of each class in each group")
         if len(self.classes_) < 2:
-            raise ValueError(f"y has one class only, {self.classes_.tolist()[0]!r}: expected two or more.")
+            raise UserError(f"y has one class only, {self.classes_.tolist()[0]!r}", expected="two or more")
         weights = check_weights(sample_weight, len(y_codes))
         weights = np.ones(len(y_codes)) if weights is None else weights
         self.groups_ = groups
         codes = groups.learn(sensitive_features, y_codes)
         if X is not None and _num_samples(X) != len(codes):
-            raise ValueError(
-                f"X has {_num_samples(X)} rows, sensitive_features {len(codes)}: expected the same number."
+            raise UserError(
+                f"X has {_num_samples(X)} rows, sensitive_features {len(codes)}", expected="the same number"
             )
         check_every_class(codes, y_codes, groups.labels, self.classes_, weights)
         shape = len(groups.labels), len(self.classes_)
@@ -114,7 +116,7 @@ class GroupPrincipal(_AttributePrincipal):
     def fit(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> GroupPrincipal:
         """Count the classes in each group; X is not looked at."""
         if self.unseen not in ("raise", "prior"):
-            raise ValueError(f"unseen is {self.unseen!r}: expected 'raise' or 'prior'.")
+            raise UserError(f"unseen is {self.unseen!r}", expected="'raise' or 'prior'")
         self._learn_groups(X, y, sensitive_features, sample_weight, Groups(self.n_bins))
         return self
 
@@ -122,20 +124,21 @@ class GroupPrincipal(_AttributePrincipal):
         """p(y | u) of each row's group; X is not looked at."""
         check_is_fitted(self)
         if sensitive_features is None:
-            raise ValueError(
-                "GroupPrincipal needs the groups at predict time: pass sensitive_features=, or set sensitive_columns= "
-                "on the classifier around it, which reads them from X, or use ProxyPrincipal, which does without."
+            raise UserError(
+                "GroupPrincipal needs the groups at predict time",
+                do="pass sensitive_features=, or set sensitive_columns= "
+                "on the classifier around it, which reads them from X, or use ProxyPrincipal, which does without.",
             )
         codes = self.groups_.codes(sensitive_features)
         if X is not None and _num_samples(X) != len(codes):
-            raise ValueError(
-                f"X has {_num_samples(X)} rows, sensitive_features {len(codes)}: expected the same number."
+            raise UserError(
+                f"X has {_num_samples(X)} rows, sensitive_features {len(codes)}", expected="the same number"
             )
         if self.unseen == "raise" and (codes < 0).any():
             known = ", ".join(repr(group_name(label)) for label in self.groups_.labels[:10])
-            raise ValueError(
-                f"unseen group {self.groups_.unseen(sensitive_features, codes)} in {int((codes < 0).sum())} rows: "
-                f"at fit time there were {known}. Fit on data with that group, or set unseen='prior'."
+            raise UserError(
+                f"unseen group {self.groups_.unseen(sensitive_features, codes)} in {int((codes < 0).sum())} rows",
+                do=f"at fit time there were {known}. Fit on data with that group, or set unseen='prior'.",
             )
         proba: Proba = np.where(codes[:, None] < 0, self.class_prior_, self.group_proba_[codes])
         return proba
@@ -193,12 +196,12 @@ class ProxyPrincipal(_AttributePrincipal):
     def fit(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> ProxyPrincipal:
         """Learn p(u | x) and what it says of y."""
         if self.method not in ("mixture", "score"):
-            raise ValueError(f"method is {self.method!r}: expected 'mixture' or 'score'.")
+            raise UserError(f"method is {self.method!r}", expected="'mixture' or 'score'")
         codes, _, _ = self._learn_groups(X, y, sensitive_features, sample_weight, Groups(self.n_bins))
         labels = self.groups_.labels
         if len(labels) < 2:
-            raise ValueError(
-                f"sensitive_features holds one group only, {group_name(labels[0])!r}: expected two or more."
+            raise UserError(
+                f"sensitive_features holds one group only, {group_name(labels[0])!r}", expected="two or more"
             )
         # tuples are no class labels
         names = np.array([group_name(label) if isinstance(label, tuple) else label for label in labels])
@@ -207,9 +210,9 @@ class ProxyPrincipal(_AttributePrincipal):
         self.attribute_model_ = fit_part("attribute_model", model, X, attribute, sample_weight=sample_weight)
         found = np.asarray(self.attribute_model_.classes_)
         if set(found.tolist()) != set(names.tolist()):
-            raise ValueError(
-                f"attribute_model tells {found.tolist()} apart, sensitive_features holds {names.tolist()}: "
-                "fit it on the same groups."
+            raise UserError(
+                f"attribute_model tells {found.tolist()} apart, sensitive_features holds {names.tolist()}",
+                do="fit it on the same groups.",
             )
         self._order = [found.tolist().index(name) for name in names.tolist()]
         if self.method == "score":

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from setminus.core.checks import OnViolation
 from setminus.core.groups import group_name
+from setminus.errors import UserError
 from setminus.estimators.fitting import check_classes
 from setminus.estimators.folds import Parts, check_folds, out_of_fold_parts, stratified_folds
 from setminus.estimators.frontier import Constraint, Frontier, check_tolerance, gap_of
@@ -145,15 +146,15 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         check_tolerance(self.tolerance)
         strengths = np.atleast_1d(np.asarray(STRENGTHS if self.strengths is None else self.strengths, dtype=np.float64))
         if strengths.ndim != 1 or len(strengths) == 0 or not ((strengths >= 0) & np.isfinite(strengths)).all():
-            raise ValueError(f"strengths is {self.strengths!r}: expected finite numbers >= 0.")
+            raise UserError(f"strengths is {self.strengths!r}", expected="finite numbers >= 0")
         X, y, groups, sample_weight = self._check_fit(X, y, sensitive_features, sample_weight)
         if isinstance(self.full, FrozenEstimator):
             check_is_fitted(self.full)
             check_classes("full", self.full.classes_, self.classes_, other="y")
         if groups is None:
-            raise ValueError(
-                f"the constraint {self.constraint!r} compares groups: pass sensitive_features= to fit, or set "
-                "sensitive_columns=, which reads them from X."
+            raise UserError(
+                f"the constraint {self.constraint!r} compares groups",
+                do="pass sensitive_features= to fit, or set sensitive_columns=, which reads them from X.",
             )
         y_codes = np.searchsorted(self.classes_, y).astype(np.intp)
         known = Groups(least=2)
@@ -194,9 +195,9 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         )
         self.frontier_ = self._search(problem, parts, strengths)
         if not np.isfinite(self.frontier_.score).any():
-            raise ValueError(
-                f"scoring is {self.scoring!r}, which gives no finite score for any strength and threshold: choose "
-                "another one, such as 'accuracy'."
+            raise UserError(
+                f"scoring is {self.scoring!r}, which gives no finite score for any strength and threshold",
+                do="choose another one, such as 'accuracy'.",
             )
         logger.info("fit %d of %d", len(folds) + 1, len(folds) + 1)
         self.model_.fit(X, y, sensitive_features=keyword, sample_weight=sample_weight)

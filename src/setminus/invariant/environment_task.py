@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
+from setminus.errors import UserError
 from setminus.nn.batches import Batches
 from setminus.nn.task import Loop, Task
 
@@ -115,19 +116,20 @@ def check_environments(environments: Sequence[Environment], fewest: int) -> None
     >>> check_environments([(x, y)], fewest=2)
     Traceback (most recent call last):
         ...
-    ValueError: 1 environment came: this method compares environments and needs 2 or more; use "erm" for one.
+    setminus.errors.UserError: 1 environment came: this method compares environments and needs 2 or more; use "erm" for one.
     """
     if len(environments) < fewest:
-        raise ValueError(
-            f"{len(environments)} environment came: this method compares environments and needs {fewest} or more; "
-            'use "erm" for one.'
+        raise UserError(
+            f"{len(environments)} environment came",
+            do=f'this method compares environments and needs {fewest} or more; use "erm" for one.',
         )
     for place, (x, y) in enumerate(environments):
         if y.ndim != 1 or y.dtype != torch.int64 or len(x) != len(y):
-            raise ValueError(
+            raise UserError(
                 f"environment {place} has inputs of shape {tuple(x.shape)} and labels of {y.dtype} and shape "
-                f"{tuple(y.shape)}: expected one int64 label for each input."
+                f"{tuple(y.shape)}",
+                expected="one int64 label for each input",
             )
     shapes = {tuple(x.shape[1:]) for x, _ in environments}
     if len(shapes) > 1:
-        raise ValueError(f"inputs have the shapes {sorted(shapes)}: expected the same in all environments.")
+        raise UserError(f"inputs have the shapes {sorted(shapes)}", expected="the same in all environments")

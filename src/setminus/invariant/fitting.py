@@ -8,6 +8,7 @@ from typing import Literal
 import torch
 from torch.optim.swa_utils import update_bn
 
+from setminus.errors import UserError
 from setminus.invariant.environment_task import Environment, EnvironmentConfig, EnvironmentTask
 from setminus.invariant.erm import Erm
 from setminus.invariant.fish import Fish, FishConfig
@@ -72,7 +73,7 @@ def fit_invariant(
     if config is None:
         config = config_type()
     if type(config) is not config_type:
-        raise ValueError(f"{method!r} came with a {type(config).__name__}: give a {config_type.__name__}.")
+        raise UserError(f"{method!r} came with a {type(config).__name__}", do=f"give a {config_type.__name__}.")
     network.train()
     task = task_type(environments, network, config)
     train(task, TrainingConfig(steps=config.steps, seed=config.seed))

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 import torch
 from torch.nn.functional import cross_entropy
 
+from setminus.errors import UserError
 from setminus.invariant.environment_task import Environment, EnvironmentConfig, EnvironmentTask, pooled, risk
 from setminus.nn.task import Loop
 
@@ -153,14 +154,14 @@ def encoder_of(network: torch.nn.Module) -> torch.nn.Module:
     >>> encoder_of(torch.nn.Linear(2, 2))
     Traceback (most recent call last):
         ...
-    ValueError: the network is a Linear without `head` and `encoder` or `features`: give it both parts, so that ...
+    setminus.errors.UserError: the network is a Linear without `head` and `encoder` or `features`: give it both parts, so that ...
     """
     for name in ("encoder", "features"):
         if hasattr(network, name) and hasattr(network, "head"):
             return getattr(network, name)
-    raise ValueError(
-        f"the network is a {type(network).__name__} without `head` and `encoder` or `features`: give it both parts, "
-        "so that network(x) is head(encoder(x))."
+    raise UserError(
+        f"the network is a {type(network).__name__} without `head` and `encoder` or `features`",
+        do="give it both parts, so that network(x) is head(encoder(x)).",
     )
 
 

@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from torch.nn.functional import softplus
 
+from setminus.errors import UserError
+
 __all__ = [
     "domain_discriminator_loss",
     "domain_encoder_loss",
@@ -108,9 +110,9 @@ def log_density_ratio(
     tensor([2.])
     """
     if log_full.ndim != 2 or log_full.shape[1] != 2 or log_principal.shape != log_full.shape:
-        raise ValueError(
-            f"log_full has shape {tuple(log_full.shape)} and log_principal {tuple(log_principal.shape)}: expected "
-            "(n, 2) for both, the log-probabilities of domain A and domain B."
+        raise UserError(
+            f"log_full has shape {tuple(log_full.shape)} and log_principal {tuple(log_principal.shape)}",
+            expected="(n, 2) for both, the log-probabilities of domain A and domain B",
         )
     log_ratio_x = log_full[:, 0] - log_full[:, 1] - _log_odds("full_prior", full_prior)
     log_ratio_z1 = log_principal[:, 0] - log_principal[:, 1] - _log_odds("principal_prior", principal_prior)
@@ -119,7 +121,7 @@ def log_density_ratio(
         return log_ratio_z2
     low, high = clamp
     if not 0 < low <= high:
-        raise ValueError(f"clamp is ({low}, {high}): expected bounds on r itself with 0 < low <= high, or None.")
+        raise UserError(f"clamp is ({low}, {high})", expected="bounds on r itself with 0 < low <= high, or None")
     return log_ratio_z2.clamp(math.log(low), math.log(high))
 
 
@@ -150,11 +152,11 @@ def orthogonal_logits(logits: torch.Tensor, log_ratio: torch.Tensor, direction: 
     tensor([[ 0.7500], [-1.0000]])
     """
     if direction not in ("a_to_b", "b_to_a"):
-        raise ValueError(f"direction is {direction!r}: expected 'a_to_b' or 'b_to_a'.")
+        raise UserError(f"direction is {direction!r}", expected="'a_to_b' or 'b_to_a'")
     if log_ratio.ndim != 1 or log_ratio.shape != logits.shape[:1]:
-        raise ValueError(
-            f"log_ratio has shape {tuple(log_ratio.shape)}, logits have {tuple(logits.shape)}: "
-            "expected one ratio per image, (n,) next to (n, ...)."
+        raise UserError(
+            f"log_ratio has shape {tuple(log_ratio.shape)}, logits have {tuple(logits.shape)}",
+            expected="one ratio per image, (n,) next to (n, ...)",
         )
     per_image = log_ratio.reshape(-1, *(1,) * (logits.ndim - 1))
     return logits + per_image if direction == "a_to_b" else logits - per_image
@@ -245,8 +247,9 @@ def _log_odds(name: str, prior: Any) -> float:
     frequencies = np.asarray(prior, dtype=np.float64) if not isinstance(prior, str) else np.empty(0)
     # `not (... and ...)` also catches NaN
     if frequencies.shape != (2,) or not (frequencies.min() > 0 and abs(frequencies.sum() - 1) < 1e-4):
-        raise ValueError(
-            f"{name} is {prior!r}: expected the shares of domain A and domain B in the data that the classifier was "
-            "trained on, two positive numbers that sum to 1, or 'uniform'."
+        raise UserError(
+            f"{name} is {prior!r}",
+            expected="the shares of domain A and domain B in the data that the classifier was "
+            "trained on, two positive numbers that sum to 1, or 'uniform'",
         )
     return math.log(frequencies[0]) - math.log(frequencies[1])

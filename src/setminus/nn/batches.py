@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from setminus.errors import UserError
+
 __all__ = ["Batches", "alike_order"]
 
 
@@ -41,13 +43,13 @@ class Batches:
     def __init__(self, *tensors: torch.Tensor, size: int, seed: int, alike: torch.Tensor | None = None):
         lengths = sorted({len(tensor) for tensor in (*tensors, *(() if alike is None else (alike,)))})
         if len(lengths) != 1 or lengths[0] == 0:
-            raise ValueError(f"tensors have {lengths} rows: expected the same number in each, at least one.")
+            raise UserError(f"tensors have {lengths} rows", expected="the same number in each, at least one")
         if size < 1:
-            raise ValueError(f"size is {size}: expected the rows of a batch, at least 1.")
+            raise UserError(f"size is {size}", expected="the rows of a batch, at least 1")
         if alike is not None and (alike.ndim != 1 or alike.is_floating_point()):
-            raise ValueError(
-                f"alike has the shape {tuple(alike.shape)} and the type {alike.dtype}: expected a whole number for "
-                "each row, its class."
+            raise UserError(
+                f"alike has the shape {tuple(alike.shape)} and the type {alike.dtype}",
+                expected="a whole number for each row, its class",
             )
         self.tensors = tensors
         self.size = min(size, lengths[0])
@@ -79,8 +81,8 @@ class Batches:
         """
         rank, world = share
         if self.size % world:
-            raise ValueError(
-                f"a batch of {self.size} rows cannot be dealt to {world} processes: take a multiple of {world}."
+            raise UserError(
+                f"a batch of {self.size} rows cannot be dealt to {world} processes", do=f"take a multiple of {world}."
             )
         if self.epoch(step) != self._epoch:
             self._epoch = self.epoch(step)

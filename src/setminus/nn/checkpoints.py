@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
+from setminus.errors import UserError
 from setminus.files import atomic_write
 
 __all__ = ["has_checkpoint", "load_checkpoint", "remove_leftovers", "save_checkpoint"]
@@ -99,13 +100,13 @@ def _damage_told(folder: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise ValueError(f"{folder} holds no whole checkpoint ({error}): remove it and start anew.") from error
+        raise UserError(f"{folder} holds no whole checkpoint ({error})", do="remove it and start anew.") from error
     except MemoryError:
         raise
     except Exception as error:  # of json and safetensors, which have no common kind
         # a colon would end the first part of the message
         reason = str(error).replace(": ", ", ")
-        raise ValueError(f"the checkpoint in {folder} is damaged ({reason}): remove it and start anew.") from error
+        raise UserError(f"the checkpoint in {folder} is damaged ({reason})", do="remove it and start anew.") from error
 
 
 def _read_index(folder: Path) -> dict[str, Any]:

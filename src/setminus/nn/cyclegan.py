@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from setminus.errors import UserError
 from setminus.nn.adversarial import Direction, gan_discriminator_loss, gan_generator_loss
 from setminus.nn.passes import Update, each, frozen
 from setminus.nn.precision import in_float32
@@ -71,7 +72,7 @@ class CycleGANWeights:
 
     def __post_init__(self) -> None:
         if not (self.cycle >= 0 and self.identity >= 0):
-            raise ValueError(f"cycle is {self.cycle}, identity is {self.identity}: expected weights of 0 or more.")
+            raise UserError(f"cycle is {self.cycle}, identity is {self.identity}", expected="weights of 0 or more")
 
 
 @dataclass(frozen=True)

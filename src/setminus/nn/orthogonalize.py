@@ -9,6 +9,7 @@ import torch
 
 from setminus.core.checks import check_prior, check_strength
 from setminus.core.orthogonalize import log_setminus
+from setminus.errors import UserError
 
 __all__ = ["OrthogonalHead"]
 
@@ -116,16 +117,16 @@ def _log_softmax(logits: torch.Tensor) -> torch.Tensor:
 def _log_prior(prior: Any) -> torch.Tensor:
     if isinstance(prior, str):
         if prior != "uniform":
-            raise ValueError(f"prior is {prior!r}: expected class frequencies p(y), or 'uniform'.")
+            raise UserError(f"prior is {prior!r}", expected="class frequencies p(y), or 'uniform'")
         return torch.zeros(1)
     if prior is None:
-        raise ValueError("prior is None: pass the class frequencies p(y) of the principal's data, or 'uniform'.")
+        raise UserError("prior is None", do="pass the class frequencies p(y) of the principal's data, or 'uniform'.")
     # in float64 until the log is taken, and on the CPU, since some devices know no float64
     values = prior.detach().cpu().double() if isinstance(prior, torch.Tensor) else np.asarray(prior, dtype=np.float64)
     frequencies = torch.as_tensor(values)
     if frequencies.ndim != 1 or len(frequencies) < 2:
-        raise ValueError(
-            f"prior has shape {tuple(frequencies.shape)}: expected (C,), one frequency for each of 2 or more classes."
+        raise UserError(
+            f"prior has shape {tuple(frequencies.shape)}", expected="(C,), one frequency for each of 2 or more classes"
         )
     check_prior(frequencies, torch)
     return frequencies.log()
@@ -134,18 +135,19 @@ def _log_prior(prior: Any) -> torch.Tensor:
 def _check_logits(full_logits: torch.Tensor, principal_logits: torch.Tensor, log_prior: torch.Tensor) -> None:
     for name, logits in (("full", full_logits), ("principal", principal_logits)):
         if logits.ndim != 2 or logits.shape[1] < 2:
-            raise ValueError(
-                f"{name} gives logits of shape {tuple(logits.shape)}: expected (n, C), one logit for each of 2 or "
+            raise UserError(
+                f"{name} gives logits of shape {tuple(logits.shape)}",
+                do="expected (n, C), one logit for each of 2 or "
                 "more classes. For a single logit of P(y=1), give two columns: "
-                "torch.cat([torch.zeros_like(logit), logit], dim=1) for a logit of shape (n, 1)."
+                "torch.cat([torch.zeros_like(logit), logit], dim=1) for a logit of shape (n, 1).",
             )
     if full_logits.shape != principal_logits.shape:
-        raise ValueError(
-            f"principal gives logits of shape {tuple(principal_logits.shape)}, full of {tuple(full_logits.shape)}: "
-            "both need one logit per row and class, in the same order of classes."
+        raise UserError(
+            f"principal gives logits of shape {tuple(principal_logits.shape)}, full of {tuple(full_logits.shape)}",
+            do="both need one logit per row and class, in the same order of classes.",
         )
     if log_prior.shape[0] not in (1, full_logits.shape[1]):
-        raise ValueError(
-            f"prior has {log_prior.shape[0]} classes, full and principal have {full_logits.shape[1]}: "
-            "pass the frequency of each class that they predict."
+        raise UserError(
+            f"prior has {log_prior.shape[0]} classes, full and principal have {full_logits.shape[1]}",
+            do="pass the frequency of each class that they predict.",
         )

@@ -8,6 +8,8 @@ from typing import Any, Literal, TypeVar
 
 import torch
 
+from setminus.errors import UserError
+
 __all__ = ["Precision", "adam", "autocast", "fast_precision", "in_float32", "prepare"]
 
 Precision = Literal["32-true", "bf16-mixed"]
@@ -66,7 +68,7 @@ def autocast(precision: Precision, device: str | torch.device = "cpu") -> Abstra
     torch.bfloat16
     """
     if precision not in ("32-true", "bf16-mixed"):
-        raise ValueError(f"precision is {precision!r}: expected '32-true' or 'bf16-mixed'.")
+        raise UserError(f"precision is {precision!r}", expected="'32-true' or 'bf16-mixed'")
     if precision == "32-true":
         return nullcontext()
     context: AbstractContextManager[Any] = torch.autocast(torch.device(device).type, dtype=torch.bfloat16)

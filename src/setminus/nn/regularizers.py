@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import torch
 
+from setminus.errors import UserError
+
 __all__ = ["conditional_entropy", "cycle_loss", "hsic", "identity_loss", "virtual_adversarial_loss"]
 
 
@@ -127,9 +129,9 @@ def virtual_adversarial_loss(
     tensor(True)
     """
     if not (radius > 0 and xi > 0 and power_steps >= 1):
-        raise ValueError(
-            f"radius is {radius}, xi is {xi}, power_steps is {power_steps}: expected positive lengths and 1 or more "
-            "steps."
+        raise UserError(
+            f"radius is {radius}, xi is {xi}, power_steps is {power_steps}",
+            expected="positive lengths and 1 or more steps",
         )
     x = x.detach()
     if clean_logits is None:
@@ -177,7 +179,7 @@ def hsic(
     """
     n = len(x)
     if n < 4 or len(y) != n:
-        raise ValueError(f"x has {n} rows and y {len(y)}: expected the same number for both, 4 or more.")
+        raise UserError(f"x has {n} rows and y {len(y)}", expected="the same number for both, 4 or more")
     k_x = _gaussian_kernel("bandwidth_x", x, bandwidth_x)
     k_y = _gaussian_kernel("bandwidth_y", y, bandwidth_y)
     trace = (k_x * k_y).sum()
@@ -187,9 +189,9 @@ def hsic(
 
 def _mean_distance(name: str, made: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
     if made.shape != wanted.shape:
-        raise ValueError(
-            f"{name} has shape {tuple(made.shape)}, its original {tuple(wanted.shape)}: "
-            "pass the images that were made from these, in the same order."
+        raise UserError(
+            f"{name} has shape {tuple(made.shape)}, its original {tuple(wanted.shape)}",
+            do="pass the images that were made from these, in the same order.",
         )
     return (made - wanted).abs().mean()
 
@@ -219,6 +221,6 @@ def _gaussian_kernel(name: str, x: torch.Tensor, bandwidth: float | None) -> tor
     elif bandwidth > 0:
         scale = bandwidth
     else:
-        raise ValueError(f"{name} is {bandwidth}: expected a positive number, or None for the median distance.")
+        raise UserError(f"{name} is {bandwidth}", expected="a positive number, or None for the median distance")
     kernel = torch.exp(-(distances**2) / (2 * scale**2))
     return kernel - torch.diag(kernel.diagonal())

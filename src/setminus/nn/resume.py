@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from setminus.errors import UserError
 from setminus.nn.checkpoints import load_checkpoint, save_checkpoint
 from setminus.nn.task import Loop, NotFiniteError
 
@@ -63,9 +64,9 @@ def restore_state(folder: Path, loop: Loop, outcome: Outcome) -> None:
     step, state = load_checkpoint(folder)
     _check_config(folder, state["config"], asdict(loop.config))
     if step > loop.config.steps:
-        raise ValueError(
-            f"the checkpoint in {folder} is of step {step}, this training ends at step {loop.config.steps}: "
-            "ask for as many steps, or use another folder."
+        raise UserError(
+            f"the checkpoint in {folder} is of step {step}, this training ends at step {loop.config.steps}",
+            do="ask for as many steps, or use another folder.",
         )
     for name, module in loop.task.modules.items():
         module.load_state_dict(state["modules"][name])
@@ -99,9 +100,9 @@ def _check_config(folder: Path, saved: dict[str, Any], config: dict[str, Any]) -
     other = {key: saved.get(key) for key in config if key not in free and saved.get(key) != config[key]}
     if other:
         now = {key: config[key] for key in other}
-        raise ValueError(
-            f"the checkpoint in {folder} is of a training with {other}, this one has {now}: "
-            "use the same settings, or another folder."
+        raise UserError(
+            f"the checkpoint in {folder} is of a training with {other}, this one has {now}",
+            do="use the same settings, or another folder.",
         )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from lightning_fabric import Fabric
 
+from setminus.errors import UserError
 from setminus.nn.checkpoints import has_checkpoint, remove_leftovers
 from setminus.nn.observers import Observer
 from setminus.nn.resume import Outcome, check_weights, restore_state, save_state
@@ -53,7 +54,7 @@ def train(
         With the number of the step and the last good checkpoint.
     """
     if folder is not None and has_checkpoint(folder) and not resume:
-        raise ValueError(f"{folder} holds a checkpoint: resume from it, remove it, or choose another folder.")
+        raise UserError(f"{folder} holds a checkpoint", do="resume from it, remove it, or choose another folder.")
     strategy = "ddp" if config.devices > 1 else "auto"
     fabric = Fabric(
         accelerator=config.accelerator, strategy=strategy, devices=config.devices, precision=config.precision

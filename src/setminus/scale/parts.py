@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from setminus.errors import UserError
 from setminus.tables.drift import ColumnDrift, Drift
 from setminus.tables.errors import TableError
 from setminus.tables.reading import Table
@@ -60,7 +61,7 @@ def score_rows(scorer: Scorer, rows: pa.Table, start: int, where: str) -> tuple[
         place = f"in rows {start + 1:,} to {start + rows.num_rows:,} of {where}"
         raise TableError(f"{place}, {said.problem}", said.advice) from error
     if scores.num_rows != rows.num_rows:
-        raise ValueError(f"the scorer gave {scores.num_rows} scores for {rows.num_rows} rows: expected one for each.")
+        raise UserError(f"the scorer gave {scores.num_rows} scores for {rows.num_rows} rows", expected="one for each")
     return scores, drift
 
 

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
+from setminus.errors import UserError
 from setminus.scale.parts import Parts, Scorer, score_rows
 from setminus.tables.columnar import ParquetSource
 from setminus.tables.delimited import CsvSource
@@ -122,9 +123,9 @@ def score_file(
     "7","0.8","0.6",0.727...
     """
     if engine not in ("arrow", "dask"):
-        raise ValueError(f"engine is {engine!r}: expected 'arrow' or 'dask'.")
+        raise UserError(f"engine is {engine!r}", expected="'arrow' or 'dask'")
     if scheduler is not None and engine != "dask":
-        raise ValueError(f"scheduler is {scheduler!r} with engine={engine!r}: it goes with engine='dask'.")
+        raise UserError(f"scheduler is {scheduler!r} with engine={engine!r}", do="it goes with engine='dask'.")
     table = source if isinstance(source, Table) else open_table(source)
     target = Path(out).absolute()
     if target.exists() and target.samefile(table.path):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from setminus.errors import UserError
 from setminus.tables.columns import KEPT, ColumnKind, describe
 from setminus.tables.errors import TableError, check_names
 from setminus.tables.values import distinct_words, from_frame, to_days, to_flags, to_numbers, to_text
@@ -69,7 +70,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> TableEncoder:
         """Learn the kinds, the levels and the scales of the columns."""
         if self.form not in ("ordinal", "onehot"):
-            raise ValueError(f"form is {self.form!r}: expected 'ordinal' or 'onehot'.")
+            raise UserError(f"form is {self.form!r}", expected="'ordinal' or 'onehot'")
         table = from_frame(X)
         kinds = {c.name: c.kind for c in describe(table)} if self.kinds is None else dict(self.kinds)
         check_names(kinds, table.column_names, "X")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from setminus.errors import UserError
 from setminus.tables.columnar import ArrowSource, ParquetSource
 from setminus.tables.delimited import CsvSource
 from setminus.tables.errors import TableError, check_names, check_unique
@@ -63,14 +64,14 @@ class Table:
     def schema(self) -> pa.Schema:
         """Names and types; a CSV must be `scanned` first."""
         if self.source.schema is None:
-            raise ValueError(f"the types of {self.path.name} are not known yet: call scanned() first.")
+            raise UserError(f"the types of {self.path.name} are not known yet", do="call scanned() first.")
         return self.source.schema
 
     @property
     def starts(self) -> tuple[int, ...]:
         """The first row of each part, and the number of rows at the end; a CSV must be `scanned` first."""
         if self.source.starts is None:
-            raise ValueError(f"the parts of {self.path.name} are not known yet: call scanned() first.")
+            raise UserError(f"the parts of {self.path.name} are not known yet", do="call scanned() first.")
         return self.source.starts
 
     def like(self, decimal: DecimalSign | None) -> Table:

@@ -17,6 +17,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
+from setminus.errors import UserError
 from setminus.nn.precision import in_float32
 
 __all__ = ["DomainByColumn", "overlap_weights", "shares_by_classifier", "smoothed_shares"]
@@ -60,9 +61,9 @@ class DomainByColumn(nn.Module):  # type: ignore[misc]
             or not np.all(np.array(given) >= 0)
             or not np.allclose([shares.sum() for shares in (prior, *given)], 1)
         ):
-            raise ValueError(
-                f"column_prior is {column_prior!r}, given_a {given_a!r}, given_b {given_b!r}: expected a share for "
-                "each value in all three, none negative, none 0 in the first, with the sum 1."
+            raise UserError(
+                f"column_prior is {column_prior!r}, given_a {given_a!r}, given_b {given_b!r}",
+                expected="a share for each value in all three, none negative, none 0 in the first, with the sum 1",
             )
         self.column = column
         # of shape (domain, value); a value that a domain has not adds nothing to its sum
@@ -164,8 +165,8 @@ def overlap_weights(y: ArrayLike, z: ArrayLike) -> Floats:
             for value in (0, 1):
                 weights[here & (values == value)] = here.sum() / (2 * sizes[value])
     if not np.any(weights):
-        raise ValueError(
-            "neither folder A nor folder B nor the other labelled images have both values of the column: whatever else "
-            "differs goes along with it. Label images of both values in one of the three."
+        raise UserError(
+            "neither folder A nor folder B nor the other labelled images have both values of the column",
+            do="whatever else differs goes along with it. Label images of both values in one of the three.",
         )
     return weights

@@ -12,6 +12,7 @@ from torch import nn
 
 from setminus.datasets.colored_digits import NEITHER, ColoredDigits
 from setminus.datasets.image_arrays import from_signed_nchw
+from setminus.errors import UserError
 from setminus.nn.cyclegan import CycleGAN
 from setminus.transfer.pixels import signed
 
@@ -63,9 +64,9 @@ def score(before: Latents, after: Latents) -> TransferScores:
     """
     (z1, z2), (z1_after, z2_after) = before, after
     if len({len(z) for z in (z1, z2, z1_after, z2_after)}) != 1 or len(z1) == 0:
-        raise ValueError(
-            f"before has {len(z1)} and {len(z2)} images, after {len(z1_after)} and {len(z2_after)}: "
-            "expected the same ones, at least one."
+        raise UserError(
+            f"before has {len(z1)} and {len(z2)} images, after {len(z1_after)} and {len(z2_after)}",
+            expected="the same ones, at least one",
         )
     changed = (z1_after != z1) & (z1_after != NEITHER)
     kept = (z2_after == z2) & (z2_after != NEITHER)
@@ -124,7 +125,9 @@ class TransferJudge:
 
     def __init__(self, a: torch.Tensor, b: torch.Tensor, **ways: Callable[[torch.Tensor], Latents]):
         if not ways:
-            raise ValueError("no way to tell the latents came: give at least one, such as measured=measured_latents.")
+            raise UserError(
+                "no way to tell the latents came", do="give at least one, such as measured=measured_latents."
+            )
         self.real = {"a_to_b": signed(a), "b_to_a": signed(b)}
         self.ways = ways
         self.before = {way: {d: tell(x) for d, x in self.real.items()} for way, tell in ways.items()}

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from setminus.errors import UserError
 from setminus.transfer.column_domain import (
     DomainByColumn,
     overlap_weights,
@@ -215,18 +216,19 @@ def check_principal(principal: nn.Module, probe: torch.Tensor) -> None:
             logits = principal.eval()(probe)
     # whatever a stranger's network raises, it is about the images
     except Exception as error:
-        raise ValueError(
-            f"the principal classifier does not take images of shape {tuple(probe.shape)} ({error}): "
-            "give one for images in [-1, 1] of the translation's size, channels first."
+        raise UserError(
+            f"the principal classifier does not take images of shape {tuple(probe.shape)} ({error})",
+            do="give one for images in [-1, 1] of the translation's size, channels first.",
         ) from error
     shape = tuple(getattr(logits, "shape", ()))
     if shape != (len(probe), 2):
-        raise ValueError(
-            f"the principal classifier gives {shape} for {len(probe)} images: expected logits of shape "
-            f"({len(probe)}, 2), of domain A and domain B. A classifier of other classes cannot be subtracted."
+        raise UserError(
+            f"the principal classifier gives {shape} for {len(probe)} images",
+            do="expected logits of shape "
+            f"({len(probe)}, 2), of domain A and domain B. A classifier of other classes cannot be subtracted.",
         )
     if not bool(torch.isfinite(logits).all()):
-        raise ValueError("the principal classifier gives logits that are not finite: expected numbers, train it anew.")
+        raise UserError("the principal classifier gives logits that are not finite", expected="numbers, train it anew")
 
 
 def _column_told(column: nn.Module, held_out: Part) -> Told:
@@ -234,24 +236,26 @@ def _column_told(column: nn.Module, held_out: Part) -> Told:
     try:
         weights = overlap_weights(known.y, known.z)
     except ValueError:
-        raise ValueError(
-            "too few images have labels to hold any out: label at least 2 images of each value in one folder, or "
-            "outside of both. A classifier could not be judged otherwise."
+        raise UserError(
+            "too few images have labels to hold any out",
+            do="label at least 2 images of each value in one folder, or "
+            "outside of both. A classifier could not be judged otherwise.",
         ) from None
     return told(log_proba(column, known.x).argmax(1).numpy(), known.z, weights)
 
 
 def _check_column(found: Told) -> None:
     if found.by_chance >= 1:
-        raise ValueError(
-            f"{found.n} labelled images are held out, so few that guessing may tell the column of all of them: label "
-            "more images, 30 or more of each value, so that the classifier can be judged."
+        raise UserError(
+            f"{found.n} labelled images are held out, so few that guessing may tell the column of all of them",
+            do="label more images, 30 or more of each value, so that the classifier can be judged.",
         )
     if not found.above_chance:
-        raise ValueError(
+        raise UserError(
             f"the column is told right for {found.accuracy:.0%} of {found.n} held-out images, and guessing reaches "
-            f"{found.by_chance:.0%}: the method does not apply to what cannot be seen. Label more images, or choose "
-            "a column that shows in them."
+            f"{found.by_chance:.0%}",
+            do="the method does not apply to what cannot be seen. Label more images, or choose "
+            "a column that shows in them.",
         )
 
 

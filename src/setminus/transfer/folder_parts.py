@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from setminus.datasets.split import UNLABELLED
 from setminus.datasets.two_factor_folder import LabelledImages
+from setminus.errors import UserError
 from setminus.transfer.pixels import image_tensor
 
 __all__ = ["Part", "deal_out"]
@@ -82,7 +83,7 @@ def deal_out(images: LabelledImages, share: float, seed: int) -> tuple[Part, Par
     [16, 4]
     """
     if not 0 < share < 1:
-        raise ValueError(f"the share of held-out images is {share}: expected a number between 0 and 1, such as 0.2.")
+        raise UserError(f"the share of held-out images is {share}", expected="a number between 0 and 1, such as 0.2")
     rng = np.random.default_rng(seed)
     held_out = np.zeros(len(images.y), dtype=bool)
     for place in np.unique(images.y):

@@ -13,6 +13,7 @@ from torch import nn
 
 from setminus.datasets.image_arrays import Bytes
 from setminus.datasets.two_factor_folder import LabelledImages
+from setminus.errors import UserError
 from setminus.nn.checkpoints import has_checkpoint
 from setminus.nn.observers import Observer
 from setminus.nn.precision import Precision, fast_precision
@@ -94,15 +95,15 @@ class TranslationConfig:
 
     def __post_init__(self) -> None:
         if self.role not in get_args(Role):
-            raise ValueError(f"role is {self.role!r}: expected one of {', '.join(get_args(Role))}.")
+            raise UserError(f"role is {self.role!r}", expected=f"one of {', '.join(get_args(Role))}")
         check_width(self.width)
         check_width(self.classifier_width)
         counts = ("steps", "batch_size", "every", "judged", "classifier_steps")
         few = [f"{name} is {getattr(self, name)}" for name in counts if getattr(self, name) < 1]
         if few:
-            raise ValueError(f"{', '.join(few)}: expected at least 1.")
+            raise UserError(f"{', '.join(few)}", expected="at least 1")
         if not self.clamp >= 1 or not self.rate > 0:
-            raise ValueError(f"clamp is {self.clamp}, rate is {self.rate}: expected a clamp from 1 on, a rate above 0.")
+            raise UserError(f"clamp is {self.clamp}, rate is {self.rate}", expected="a clamp from 1 on, a rate above 0")
 
 
 # eq=False: comparing networks has no meaning here
@@ -209,7 +210,9 @@ def fit_translation(
     parts = deal_out(images, config.held_out, config.seed)
     if principal is not None:
         if config.role != "change":
-            raise ValueError("a principal classifier came with role 'keep': it tells what is to change, use 'change'.")
+            raise UserError(
+                "a principal classifier came with role 'keep'", do="it tells what is to change, use 'change'."
+            )
         check_principal(principal, signed(parts[0].x[:2]))
     with step("learn to tell the folders and the column"):
         classifiers = _classifiers(images, parts, config, principal, principal_prior, folder, resume)

@@ -6,6 +6,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from setminus.errors import UserError
+
 __all__ = ["image_tensor", "signed"]
 
 
@@ -26,8 +28,8 @@ def image_tensor(images: NDArray[np.uint8]) -> torch.Tensor:
     torch.Size([2, 3, 8, 4])
     """
     if images.dtype != np.uint8 or images.ndim != 4:
-        raise ValueError(
-            f"images are {images.dtype} of shape {images.shape}: expected uint8 of shape (n, height, width, channels)."
+        raise UserError(
+            f"images are {images.dtype} of shape {images.shape}", expected="uint8 of shape (n, height, width, channels)"
         )
     return torch.from_numpy(np.ascontiguousarray(images)).permute(0, 3, 1, 2)
 

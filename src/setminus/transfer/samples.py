@@ -8,6 +8,8 @@ import io
 import numpy as np
 from numpy.typing import NDArray
 
+from setminus.errors import UserError
+
 __all__ = ["strip_png"]
 
 
@@ -31,8 +33,8 @@ def strip_png(images: NDArray[np.uint8]) -> str:
     from PIL import Image
 
     if images.dtype != np.uint8 or images.ndim != 4 or images.shape[3] != 3 or len(images) == 0:
-        raise ValueError(
-            f"images are {images.dtype} of shape {images.shape}: expected uint8 of shape (n, height, width, 3), n > 0."
+        raise UserError(
+            f"images are {images.dtype} of shape {images.shape}", expected="uint8 of shape (n, height, width, 3), n > 0"
         )
     buffer = io.BytesIO()
     Image.fromarray(np.concatenate(list(images), axis=1)).save(buffer, format="PNG", optimize=True)

@@ -11,6 +11,7 @@ import numpy as np
 from torch import nn
 
 from setminus.datasets.two_factor_folder import LabelledImages
+from setminus.errors import UserError
 from setminus.nn.checkpoints import load_checkpoint, save_checkpoint
 from setminus.transfer.folder_classifiers import FolderClassifiers
 from setminus.transfer.held_out_accuracy import Told
@@ -92,9 +93,9 @@ def restore_classifiers(
     stored = state["identity"]
     if stored != identity:
         other = sorted(key for key in {*stored, *identity} if stored.get(key) != identity.get(key))
-        raise ValueError(
-            f"what was begun in {str(folder.parent)!r} differs in {', '.join(other)}: "
-            "give the same folders, labels and settings as then, or begin anew in another folder."
+        raise UserError(
+            f"what was begun in {str(folder.parent)!r} differs in {', '.join(other)}",
+            do="give the same folders, labels and settings as then, or begin anew in another folder.",
         )
     modules: dict[str, nn.Module] = {}
     for name, weights in state["modules"].items():

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from setminus.errors import UserError
 from setminus.nn.adversarial import Direction, orthogonal_generator_loss
 from setminus.nn.batches import Batches
 from setminus.nn.cyclegan import AdversarialTerm, CycleGAN, CycleGANWeights, cyclegan_step, plain_adversarial
@@ -91,8 +92,9 @@ class TransferTask(Task):
     ):
         config = config or TransferConfig()
         if a.shape[1:] != b.shape[1:]:
-            raise ValueError(
-                f"images of A have the shape {tuple(a.shape[1:])}, those of B {tuple(b.shape[1:])}: resize them alike."
+            raise UserError(
+                f"images of A have the shape {tuple(a.shape[1:])}, those of B {tuple(b.shape[1:])}",
+                do="resize them alike.",
             )
         self.networks = networks
         self.weights = config.weights

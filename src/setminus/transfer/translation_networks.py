@@ -6,6 +6,7 @@ from typing import Literal
 
 from torch import nn
 
+from setminus.errors import UserError
 from setminus.nn.cyclegan import CycleGAN
 from setminus.nn.networks.classifiers import DigitClassifier, PhotoClassifier
 from setminus.nn.networks.initialization import seeded
@@ -40,14 +41,14 @@ def kind_for(size: int) -> Kind:
     ('unet', 'digit')
     >>> kind_for(30)
     Traceback (most recent call last):
-    ValueError: size is 30: no network takes such images. The nearest sizes are 28 and 32.
+    setminus.errors.UserError: size is 30: no network takes such images. The nearest sizes are 28 and 32.
     """
     if isinstance(size, bool) or not isinstance(size, int) or not SMALLEST <= size <= LARGEST:
-        raise ValueError(f"size is {size!r}: expected a multiple of 4 from {SMALLEST} to {LARGEST}, such as 64.")
+        raise UserError(f"size is {size!r}", expected=f"a multiple of 4 from {SMALLEST} to {LARGEST}, such as 64")
     if size % 4:
         below = size - size % 4
-        raise ValueError(
-            f"size is {size}: no network takes such images. The nearest sizes are {below} and {below + 4}."
+        raise UserError(
+            f"size is {size}", do=f"no network takes such images. The nearest sizes are {below} and {below + 4}."
         )
     return "unet" if size >= 32 and size & (size - 1) == 0 else "digit"
 
@@ -59,10 +60,10 @@ def check_width(width: int) -> None:
     --------
     >>> check_width(0)
     Traceback (most recent call last):
-    ValueError: width is 0: expected the channels of the first layer, 1 to 1024.
+    setminus.errors.UserError: width is 0: expected the channels of the first layer, 1 to 1024.
     """
     if isinstance(width, bool) or not isinstance(width, int) or not 1 <= width <= MOST_CHANNELS:
-        raise ValueError(f"width is {width!r}: expected the channels of the first layer, 1 to {MOST_CHANNELS}.")
+        raise UserError(f"width is {width!r}", expected=f"the channels of the first layer, 1 to {MOST_CHANNELS}")
 
 
 def networks_for(size: int, width: int, *, seed: int) -> CycleGAN:

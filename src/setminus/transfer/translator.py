@@ -15,6 +15,7 @@ from safetensors.torch import load, save
 from torch import nn
 
 from setminus.datasets.image_arrays import Bytes, from_signed_nchw
+from setminus.errors import UserError
 from setminus.files import atomic_writes
 from setminus.transfer.evaluation import translate
 from setminus.transfer.pixels import image_tensor
@@ -74,11 +75,11 @@ class ImageTranslator:
         (2, 16, 16, 3)
         """
         if direction not in get_args(Direction):
-            raise ValueError(f"direction is {direction!r}: expected one of {', '.join(get_args(Direction))}.")
+            raise UserError(f"direction is {direction!r}", expected=f"one of {', '.join(get_args(Direction))}")
         if images.shape[1:] != (self.size, self.size, 3) or len(images) == 0:
-            raise ValueError(
-                f"images have the shape {images.shape}: expected (n, {self.size}, {self.size}, 3), n > 0; "
-                "decode_image cuts and resizes."
+            raise UserError(
+                f"images have the shape {images.shape}",
+                expected=f"(n, {self.size}, {self.size}, 3), n > 0; decode_image cuts and resizes",
             )
         generator = self.a_to_b if direction == "a_to_b" else self.b_to_a
         return from_signed_nchw(translate(generator.eval(), image_tensor(images)).numpy())
@@ -175,33 +176,35 @@ def load_translator(folder: str | os.PathLike[str]) -> ImageTranslator:
     # of the system, of json and of safetensors, which have no common kind
     except Exception as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ValueError(
-            f"the model in {str(home)!r} is damaged ({GENERATORS}, {reason}): fit it again, or copy it again."
+        raise UserError(
+            f"the model in {str(home)!r} is damaged ({GENERATORS}, {reason})", do="fit it again, or copy it again."
         ) from error
     return ImageTranslator(networks.a_to_b, networks.b_to_a, config["size"], config["width"], about)
 
 
 def _read_config(home: Path) -> dict[str, Any]:
     if not (home / CONFIG).is_file():
-        raise ValueError(
-            f"{str(home)!r} holds no model: expected the folder that `setminus transfer fit` wrote, with {CONFIG}."
+        raise UserError(
+            f"{str(home)!r} holds no model", expected=f"the folder that `setminus transfer fit` wrote, with {CONFIG}"
         )
     try:
         if (home / CONFIG).stat().st_size > MAX_CONFIG:
             raise ValueError(f"more than {MAX_CONFIG:,} bytes")
         config = json.loads((home / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(
-            f"the model in {str(home)!r} is damaged ({CONFIG}, {error}): fit it again, or copy it again."
+        raise UserError(
+            f"the model in {str(home)!r} is damaged ({CONFIG}, {error})", do="fit it again, or copy it again."
         ) from error
     if not isinstance(config, dict) or config.get("format") != FORMAT:
-        raise ValueError(
-            f"{str(home)!r} holds a {CONFIG} of something else: expected the folder that `setminus transfer fit` wrote."
+        raise UserError(
+            f"{str(home)!r} holds a {CONFIG} of something else",
+            expected="the folder that `setminus transfer fit` wrote",
         )
     if config.get("version") != VERSION:
-        raise ValueError(
+        raise UserError(
             f"the model in {str(home)!r} has format {config.get('version')!r}, this version of setminus reads "
-            f"{VERSION}: update setminus, or fit it again."
+            f"{VERSION}",
+            do="update setminus, or fit it again.",
         )
     return config
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from setminus.datasets.split import Split
 from setminus.datasets.synthetic.draws import Floats, check_dependence, simplex
+from setminus.errors import UserError
 
 __all__ = ["DiscreteModel"]
 
@@ -34,9 +35,9 @@ class DiscreteModel:
 
     def __post_init__(self) -> None:
         if self.joint.ndim != 3 or np.any(self.joint < 0) or abs(self.joint.sum() - 1) > 1e-12:
-            raise ValueError(
-                f"joint has shape {self.joint.shape}, minimum {self.joint.min()}, sum {self.joint.sum()}: "
-                "it must be p(y, z1, z2), three axes of non-negative numbers with sum 1."
+            raise UserError(
+                f"joint has shape {self.joint.shape}, minimum {self.joint.min()}, sum {self.joint.sum()}",
+                do="it must be p(y, z1, z2), three axes of non-negative numbers with sum 1.",
             )
 
     @classmethod

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from setminus.errors import UserError
+
 __all__ = ["Floats", "check_dependence", "simplex"]
 
 Floats = NDArray[np.float64]
@@ -13,7 +15,7 @@ Floats = NDArray[np.float64]
 def check_dependence(dependence: float) -> None:
     """Refuse a dependence outside [0, 1)."""
     if not 0 <= dependence < 1:
-        raise ValueError(f"dependence is {dependence}: it must be at least 0 and below 1.")
+        raise UserError(f"dependence is {dependence}", do="it must be at least 0 and below 1.")
 
 
 def simplex(rng: np.random.Generator, rows: int, columns: int) -> Floats:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from setminus.datasets.split import Split
 from setminus.datasets.synthetic.draws import Floats
+from setminus.errors import UserError
 
 __all__ = ["EntangledModel"]
 
@@ -73,7 +74,7 @@ class EntangledModel:
     def orthogonal(self, hidden: ArrayLike) -> Floats:
         """p(y|u), of shape (n, 2), without mismatch."""
         if self.mismatch:
-            raise ValueError(f"mismatch is {self.mismatch}: an orthogonal variable exists only where it is 0.")
+            raise UserError(f"mismatch is {self.mismatch}", do="an orthogonal variable exists only where it is 0.")
         u = np.asarray(hidden, dtype=float)
         return _posterior(*(np.log(self.prior[label]) + _log_logistic(u - self._u_mean(u, label)) for label in (0, 1)))
 

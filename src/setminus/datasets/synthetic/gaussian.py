@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from setminus.datasets.split import Split
 from setminus.datasets.synthetic.draws import Floats, check_dependence, simplex
+from setminus.errors import UserError
 
 __all__ = ["BoundaryNormals", "GaussianModel", "boundary_normals", "linear_gaussian"]
 
@@ -53,7 +54,7 @@ class GaussianModel:
                 f"of shape {(n_classes, d, d)}; these have {self.prior.shape} and {self.covariances.shape}."
             )
         if not 0 < self.n_z1 < d:
-            raise ValueError(f"n_z1 is {self.n_z1}: z1 and z2 each need at least one of the {d} coordinates.")
+            raise UserError(f"n_z1 is {self.n_z1}", do=f"z1 and z2 each need at least one of the {d} coordinates.")
 
     @classmethod
     def random(
@@ -173,7 +174,7 @@ def linear_gaussian(
     0.0
     """
     if min(deviations) <= 0:
-        raise ValueError(f"deviations are {deviations}: a standard deviation must be above 0.")
+        raise UserError(f"deviations are {deviations}", do="a standard deviation must be above 0.")
     direction = np.array([np.cos(np.radians(angle)), np.sin(np.radians(angle))])
     means = np.array([[-0.5], [0.5]]) * separation * direction
     return GaussianModel(
@@ -198,9 +199,9 @@ def boundary_normals(model: GaussianModel) -> BoundaryNormals:
         Of the full, the principal and the orthogonal classifier.
     """
     if len(model.prior) != 2 or not np.array_equal(model.covariances[0], model.covariances[1]):
-        raise ValueError(
-            f"the model has {len(model.prior)} classes with covariances {model.covariances.tolist()}: "
-            "the boundary is one straight line only for two classes with the same covariance."
+        raise UserError(
+            f"the model has {len(model.prior)} classes with covariances {model.covariances.tolist()}",
+            do="the boundary is one straight line only for two classes with the same covariance.",
         )
     difference = model.means[1] - model.means[0]
 

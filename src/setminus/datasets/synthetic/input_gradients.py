@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from setminus.datasets.split import Split
 from setminus.datasets.synthetic.draws import Floats
+from setminus.errors import UserError
 
 __all__ = ["InputGradientModel", "InputGradients", "expectation_of_log_odds", "paper_example"]
 
@@ -60,9 +61,9 @@ class InputGradientModel:
     def __post_init__(self) -> None:
         k, m = len(self.mean1), len(self.mean2)
         if not 0 < m < k or self.inverse.shape != (k, k):
-            raise ValueError(
-                f"mean1 has {k} entries, mean2 {m}, inverse shape {self.inverse.shape}: "
-                "mean2 must be shorter than mean1, and inverse have one row and one column for each entry of mean1."
+            raise UserError(
+                f"mean1 has {k} entries, mean2 {m}, inverse shape {self.inverse.shape}",
+                do="mean2 must be shorter than mean1, and inverse have one row and one column for each entry of mean1.",
             )
 
     @property

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from setminus.datasets.split import Split
 from setminus.datasets.synthetic.draws import Floats
 from setminus.datasets.synthetic.gaussian import GaussianModel
+from setminus.errors import UserError
 
 __all__ = ["Diffeomorphism", "NonlinearModel"]
 
@@ -109,9 +110,10 @@ class NonlinearModel:
     def __post_init__(self) -> None:
         d = self.latent.means.shape[1]
         if self.latent.mixing is not None or self.warp.rotations.shape[1] != d:
-            raise ValueError(
+            raise UserError(
                 f"the latents have {d} dimensions and mixing {self.latent.mixing}, the warp "
-                f"{self.warp.rotations.shape[1]} dimensions: give both the same number, and the latents no mixing."
+                f"{self.warp.rotations.shape[1]} dimensions",
+                do="give both the same number, and the latents no mixing.",
             )
 
     @classmethod

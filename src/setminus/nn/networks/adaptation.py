@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from setminus.errors import UserError
 from setminus.nn.networks.input_checks import check_images
 from setminus.nn.networks.mlp import mlp
 
@@ -28,7 +29,7 @@ class GaussianNoise(nn.Module):  # type: ignore[misc]
     def __init__(self, scale: float = 1.0) -> None:
         super().__init__()
         if not scale >= 0:
-            raise ValueError(f"scale is {scale}: expected a standard deviation, 0 or more.")
+            raise UserError(f"scale is {scale}", expected="a standard deviation, 0 or more")
         self.scale = scale
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -88,7 +89,7 @@ class AdaptationNetwork(nn.Module):  # type: ignore[misc]
     ) -> None:
         super().__init__()
         if size < 4 or size % 4:
-            raise ValueError(f"size is {size}: expected a multiple of 4, such as 32; resize or pad the images.")
+            raise UserError(f"size is {size}", expected="a multiple of 4, such as 32; resize or pad the images")
         self.n_features = width * (size // 4) ** 2
         self.encoder = _ImageEncoder(
             size,
@@ -133,9 +134,9 @@ class DomainDiscriminator(nn.Module):  # type: ignore[misc]
         """Logits of shape (n,): the log odds of source."""
         rows = features.flatten(1)
         if rows.shape[1] != self.n_features:
-            raise ValueError(
-                f"the features have shape {tuple(features.shape)}, {rows.shape[1]} numbers a row: expected "
-                f"{self.n_features}; build the discriminator with the encoder's n_features."
+            raise UserError(
+                f"the features have shape {tuple(features.shape)}, {rows.shape[1]} numbers a row",
+                expected=f"{self.n_features}; build the discriminator with the encoder's n_features",
             )
         return self.layers(rows).squeeze(1)
 

@@ -8,6 +8,7 @@ from typing import Literal
 import torch
 from torch import nn
 
+from setminus.errors import UserError
 from setminus.nn.networks.input_checks import check_images
 
 __all__ = ["DigitDiscriminator", "DigitGenerator", "Norm"]
@@ -41,7 +42,7 @@ class DigitGenerator(nn.Module):  # type: ignore[misc]
     def __init__(self, *, width: int = 128, channels: int = 3, norm: Norm = "batch") -> None:
         super().__init__()
         if norm not in NORMS:
-            raise ValueError(f"norm is {norm!r}: expected one of {', '.join(NORMS)}.")
+            raise UserError(f"norm is {norm!r}", expected=f"one of {', '.join(NORMS)}")
         self.channels = channels
         # where a channel's own mean is taken away again, a bias before it would do nothing
         bias = norm == "group"
@@ -90,7 +91,7 @@ class DigitDiscriminator(nn.Module):  # type: ignore[misc]
     def __init__(self, size: int = 28, *, width: int = 16, channels: int = 3, dropout: float = 0.25) -> None:
         super().__init__()
         if size < 8:
-            raise ValueError(f"size is {size}: expected images of 8 x 8 or more; resize them.")
+            raise UserError(f"size is {size}", expected="images of 8 x 8 or more; resize them")
         self.size = size
         self.channels = channels
         layers: list[nn.Module] = []

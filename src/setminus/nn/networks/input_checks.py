@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from setminus.errors import UserError
+
 __all__ = ["check_images", "check_rows"]
 
 
@@ -20,7 +22,7 @@ def check_rows(rows: torch.Tensor, n_features: int) -> None:
     >>> check_rows(torch.zeros(5, 3), n_features=4)
     Traceback (most recent call last):
         ...
-    ValueError: the input has shape (5, 3): expected (n, 4); build the network with n_features=3, or pass other columns.
+    setminus.errors.UserError: the input has shape (5, 3): expected (n, 4); build the network with n_features=3, or pass other columns.
     """
     if rows.ndim != 2 or rows.shape[1] != n_features:
         fix = (
@@ -28,7 +30,7 @@ def check_rows(rows: torch.Tensor, n_features: int) -> None:
             if rows.ndim == 2
             else ("flatten each row to numbers")
         )
-        raise ValueError(f"the input has shape {tuple(rows.shape)}: expected (n, {n_features}); {fix}.")
+        raise UserError(f"the input has shape {tuple(rows.shape)}", expected=f"(n, {n_features}); {fix}")
 
 
 def check_images(
@@ -51,7 +53,7 @@ def check_images(
     >>> check_images(torch.zeros(2, 28, 28, 3), channels=3)
     Traceback (most recent call last):
         ...
-    ValueError: the images have shape (2, 28, 28, 3): expected (n, 3, height, width); move the channels to the front...
+    setminus.errors.UserError: the images have shape (2, 28, 28, 3): expected (n, 3, height, width); move the channels to the front...
     """
     shape = tuple(images.shape)
     if images.ndim != 4 or shape[1] != channels:
@@ -60,15 +62,15 @@ def check_images(
             if images.ndim == 4 and shape[3] == channels
             else f"pass a batch of images with {channels} channels, or build the network with the channels that came"
         )
-        raise ValueError(f"the images have shape {shape}: expected (n, {channels}, height, width); {fix}.")
+        raise UserError(f"the images have shape {shape}", expected=f"(n, {channels}, height, width); {fix}")
     sides = shape[2:]
     if size is not None and sides != (size, size):
-        raise ValueError(
-            f"the images are {sides[0]} x {sides[1]}: expected {size} x {size}; resize them, or build the network for "
-            "their size."
+        raise UserError(
+            f"the images are {sides[0]} x {sides[1]}",
+            expected=f"{size} x {size}; resize them, or build the network for their size",
         )
     if any(side % multiple_of or side < at_least for side in sides):
-        raise ValueError(
-            f"the images are {sides[0]} x {sides[1]}: expected sides of {at_least} or more that are multiples of "
-            f"{multiple_of}; resize or pad them."
+        raise UserError(
+            f"the images are {sides[0]} x {sides[1]}",
+            expected=f"sides of {at_least} or more that are multiples of {multiple_of}; resize or pad them",
         )

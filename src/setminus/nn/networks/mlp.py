@@ -8,6 +8,7 @@ from itertools import pairwise
 import torch
 from torch import nn
 
+from setminus.errors import UserError
 from setminus.nn.networks.input_checks import check_rows
 
 __all__ = ["TabularNetwork", "mlp"]
@@ -33,8 +34,8 @@ def mlp(sizes: Sequence[int], activation: Callable[[], nn.Module] = nn.ReLU) -> 
     torch.Size([5, 3])
     """
     if len(sizes) < 2 or min(sizes) < 1:
-        raise ValueError(
-            f"sizes are {tuple(sizes)}: expected two or more positive numbers, inputs first, outputs last."
+        raise UserError(
+            f"sizes are {tuple(sizes)}", expected="two or more positive numbers, inputs first, outputs last"
         )
     layers: list[nn.Module] = []
     for n_inputs, n_outputs in pairwise(sizes):

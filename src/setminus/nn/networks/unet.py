@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from setminus.errors import UserError
 from setminus.nn.networks.input_checks import check_images
 
 __all__ = ["PatchDiscriminator", "UNetGenerator"]
@@ -33,7 +34,7 @@ class UNetGenerator(nn.Module):  # type: ignore[misc]
     def __init__(self, size: int = 128, *, width: int = 64, channels: int = 3) -> None:
         super().__init__()
         if size < 32 or size & (size - 1):
-            raise ValueError(f"size is {size}: expected a power of 2, 32 or more; resize the images.")
+            raise UserError(f"size is {size}", expected="a power of 2, 32 or more; resize the images")
         self.size = size
         self.channels = channels
         n_levels = size.bit_length() - 1

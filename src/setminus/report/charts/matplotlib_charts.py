@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from setminus.errors import UserError
 from setminus.files import atomic_write
 from setminus.report.charts.chart import Area, Bars, Chart, Line, Numbers, Points, Rule, Surface
 from setminus.report.charts.signs import BOUNDARY, DASHES, GREY, MANY_POINTS, kind_colours, look, places
@@ -58,7 +59,7 @@ def draw(charts: Sequence[Chart], path: str | os.PathLike[str], *, columns: int 
     except ImportError as error:
         raise ImportError('the picture needs matplotlib: pip install "setminus[cli]"') from error
     if not charts:
-        raise ValueError("no charts came: a picture needs at least one.")
+        raise UserError("no charts came", do="a picture needs at least one.")
     # four would leave one alone below three
     columns = min(columns, len(charts)) if len(charts) != columns + 1 else -(-len(charts) // 2)
     rows = -(-len(charts) // columns)
