@@ -1,0 +1,119 @@
+"""The prose about the measurements: Markdown templates in this folder, filled with numbers from records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pandas as pd
+
+__all__ = ["PAGES", "markdown_table", "rebuild", "render"]
+
+PAGES: dict[str, str] = {}
+"""Each page of the documentation that is made from records, and the module that makes it.
+
+Such a module has `RECORDS`, the names of the experiments that the page shows, and ``build(results, docs)``, which writes
+the page and its pictures to the folder `docs` from the files ``results/NAME/records.jsonl`` and returns their paths. It
+reads records only: nothing is measured.
+"""
+
+
+def rebuild(names: Iterable[str], results: Path, docs: Path) -> list[Path]:
+    """Write the pages of the documentation that show some experiments, with their pictures.
+
+    Parameters
+    ----------
+    names : iterable of str
+        The experiments; a page that shows none of them is left as it is.
+    results : Path
+        The folder of the records: ``results/NAME/records.jsonl``.
+    docs : Path
+        The folder of the pages.
+
+    Returns
+    -------
+    list of Path
+        What was written.
+    """
+    wanted = {*names}
+    modules = [import_module(module) for module in PAGES.values()]
+    return [path for module in modules if wanted & {*module.RECORDS} for path in module.build(results, docs)]
+
+
+def render(template: str, **values: Any) -> str:
+    """Fill a template of this folder.
+
+    Parameters
+    ----------
+    template : str
+        The name of its file, such as ``laboratory.md.j2``.
+    **values
+        What its placeholders hold; a missing one is an error. Besides jinja2's own filters a template has ``number``
+        (``{{ accuracy | number(".1%") }}``) and ``table``, which is `markdown_table`.
+
+    Returns
+    -------
+    str
+        Ends with one line break.
+    """
+    return environment().get_template(template).render(values).rstrip("\n") + "\n"
+
+
+def environment() -> jinja2.Environment:
+    """Where templates are found, and the filters that they have."""
+    # Markdown, not HTML: nothing in it comes from a user
+    made = jinja2.Environment(  # noqa: S701
+        loader=jinja2.PackageLoader("setminus_paper", "pages"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["number"] = format
+    made.filters["table"] = markdown_table
+    return made
+
+
+def markdown_table(rows: pd.DataFrame | Iterable[Sequence[Any]], heads: Sequence[str] | Mapping[str, str]) -> str:
+    r"""A Markdown table.
+
+    Parameters
+    ----------
+    rows : DataFrame, or iterable of sequences
+        Cells as they are to be shown; None and NaN are empty, ``|`` and ``\`` are escaped.
+    heads : sequence of str, or dict
+        The heading of each column; of a data frame a dictionary also chooses its columns, such as
+        ``{"accuracy": "accuracy, %"}``.
+
+    Returns
+    -------
+    str
+        Without a line break at its end.
+
+    Examples
+    --------
+    >>> print(markdown_table([("I(z; y | z1)", 0.25), ("rows", None)], ("quantity", "value")))
+    | quantity | value |
+    |---|---|
+    | I(z; y \| z1) | 0.25 |
+    | rows |  |
+    >>> print(markdown_table(pd.DataFrame({"method": ["vada"], "seeds": [3]}), {"seeds": "number of seeds"}))
+    | number of seeds |
+    |---|
+    | 3 |
+    """
+    if isinstance(rows, pd.DataFrame):
+        chosen = rows[[*heads]] if isinstance(heads, Mapping) else rows
+        rows = chosen.astype(object).itertuples(index=False)
+    names = [*heads.values()] if isinstance(heads, Mapping) else [*heads]
+    lines = [names, *([_cell(value) for value in row] for row in rows)]
+    head, *body = (f"| {' | '.join(cells)} |" for cells in lines)
+    return "\n".join([head, "|" + "---|" * len(names), *body])
+
+
+def _cell(value: Any) -> str:
+    # NaN is the one number that is not itself
+    text = "" if value is None or value != value else str(value)
+    return text.replace("\\", "\\\\").replace("|", "\\|")

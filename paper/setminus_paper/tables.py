@@ -1,0 +1,117 @@
+"""From records to tables: a data frame with one row per record, means over seeds, and paired differences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+__all__ = ["mean_spread", "paired_difference", "to_frame"]
+
+
+def to_frame(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """One row per record, with the settings and the metrics as columns.
+
+    Parameters
+    ----------
+    records : sequence of dict
+        As `setminus.records.read_records` returns them.
+
+    Returns
+    -------
+    DataFrame
+        The columns ``name``, ``seed`` and ``seconds``, then the keys of ``config`` and of ``metrics``. A nested key is
+        joined by a dot: ``prior.target``. Where both have the same key, the column holds the metric, and
+        ``config.key`` the setting.
+
+    Examples
+    --------
+    >>> config, metrics = {"method": "a"}, {"error": {"mean": 2}}
+    >>> to_frame([{"name": "toy", "seed": 0, "seconds": 1.0, "config": config, "metrics": metrics}]).to_dict("records")
+    [{'name': 'toy', 'seed': 0, 'seconds': 1.0, 'method': 'a', 'error.mean': 2}]
+    """
+    rows = []
+    for record in records:
+        config, metrics = _flat(record["config"]), _flat(record["metrics"])
+        settings = {f"config.{key}" if key in metrics else key: value for key, value in config.items()}
+        rows.append({**{key: record[key] for key in ("name", "seed", "seconds")}, **settings, **metrics})
+    return pd.DataFrame(rows)
+
+
+def mean_spread(frame: pd.DataFrame, by: str | Sequence[str], value: str, ddof: int = 1) -> pd.DataFrame:
+    """Mean, standard deviation and number of seeds of a metric in each group.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    by : str or sequence of str
+        Columns that make the groups, which stay in the order of their first row.
+    value : str
+        The column of the metric.
+    ddof : int
+        1 for the standard deviation of a sample, 0 for that of these seeds alone.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by the groups, with ``mean``, ``std`` (NaN of one seed where `ddof` is 1) and ``seeds``.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"method": ["a", "a", "b"], "seed": [0, 1, 0], "accuracy": [0.5, 0.7, 0.9]})
+    >>> mean_spread(frame, "method", "accuracy").round(3).to_dict("index")
+    {'a': {'mean': 0.6, 'std': 0.141, 'seeds': 2}, 'b': {'mean': 0.9, 'std': nan, 'seeds': 1}}
+    """
+    groups = frame.groupby(by, sort=False, dropna=False)
+    values = groups[value]
+    return pd.DataFrame({"mean": values.mean(), "std": values.std(ddof=ddof), "seeds": groups["seed"].nunique()})
+
+
+def paired_difference(
+    frame: pd.DataFrame, value: str, column: str, a: Any, b: Any, by: Sequence[str] = (), level: float = 0.95
+) -> pd.DataFrame:
+    """The metric of `a` minus that of `b` on the same seeds, with the interval of its mean by Student's t.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        One row for each group, seed, and value of `column`.
+    value : str
+        The column of the metric.
+    column : str
+        The column that names what is compared, such as ``method``.
+    a, b : str
+        The two values of `column`.
+    by : sequence of str
+        Columns that make the groups, each compared on its own.
+    level : float
+        Coverage of the interval.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by the groups (0 without any), with ``difference``, ``low``, ``high`` (NaN of one seed) and ``seeds``,
+        the number of seeds that both have.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"method": [*"aaabbb"], "seed": [0, 1, 2] * 2, "accuracy": [3.0, 4.0, 5.0, 1.0, 3.0, 3.0]})
+    >>> paired_difference(frame, "accuracy", "method", "a", "b").round(3).to_dict("records")
+    [{'difference': 1.667, 'low': 0.232, 'high': 3.101, 'seeds': 3}]
+    """
+    of_a, of_b = (frame[frame[column] == one].set_index([*by, "seed"])[value] for one in (a, b))
+    paired = (of_a - of_b).dropna()
+    groups = paired.groupby(level=[*by], sort=False) if by else paired.groupby(np.zeros(len(paired), dtype=int))
+    mean, seeds = groups.mean(), groups.size()
+    reach = stats.t.ppf((1 + level) / 2, seeds - 1) * groups.std() / np.sqrt(seeds)
+    return pd.DataFrame({"difference": mean, "low": mean - reach, "high": mean + reach, "seeds": seeds})
+
+
+def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        flat |= _flat(value, f"{before}{key}.") if isinstance(value, Mapping) else {f"{before}{key}": value}
+    return flat
