@@ -15,9 +15,9 @@ __all__ = ["PAGES", "markdown_table", "rebuild", "render"]
 PAGES: dict[str, str] = {}
 """Each page of the documentation that is made from records, and the module that makes it.
 
-Such a module has `RECORDS`, the names of the experiments that the page shows, and ``build(results, docs)``, which writes
-the page and its pictures to the folder `docs` from the files ``results/NAME/records.jsonl`` and returns their paths. It
-reads records only: nothing is measured.
+Such a module has `RECORDS`, the names of the experiments that the page shows, and ``build(results, docs)``, which
+writes the page and its pictures to the folder `docs` from the files ``results/NAME/records.jsonl`` and returns their
+paths. It reads records only: nothing is measured.
 """
 
 
