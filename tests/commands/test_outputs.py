@@ -116,6 +116,14 @@ def test_outputs_are_checked_against_each_other_and_the_inputs(tmp_path):
         check_outputs({"a": tmp_path})
 
 
+@pytest.mark.parametrize("name", ["test.csv", "TEST.TSV", "test.csv.gz", "test.parquet", "page.html", "audit.json"])
+def test_a_model_does_not_take_the_name_of_a_table_or_a_page(tmp_path, name):
+    check_outputs({"the model": tmp_path / "model.skops", "its page": tmp_path / name})
+    check_outputs({"the model": tmp_path / f"{name}.skops"})
+    with pytest.raises(CommandError, match="has the name of a table or a page, and would hold a model"):
+        check_outputs({"the model": tmp_path / name})
+
+
 def test_the_write_test_follows_no_link_and_leaves_nothing(tmp_path):
     victim = tmp_path / "victim"
     victim.write_text("precious")

@@ -84,7 +84,7 @@ def test_a_bomb_that_lies_about_its_size_is_found(path):
     assert said.read_text() == "MemoryError"
     said.unlink()
     assert outcome(refused, path, memory=MEMORY) == 0
-    assert "is damaged (ValueError, an array says that it is float64 of shape" in said.read_text()
+    assert "is damaged (an array says that it is float64 of shape" in said.read_text()
 
 
 def test_a_header_that_promises_more_than_there_is(path):
@@ -206,6 +206,7 @@ DAMAGE = {
     "no zip": lambda path: path.write_bytes(b"not a model"),
     "empty": lambda path: path.write_bytes(b""),
     "cut off": lambda path: path.write_bytes(path.read_bytes()[:-100]),
+    "cut off in front": lambda path: path.write_bytes(path.read_bytes()[100:]),
     "no schema": lambda path: write(path, {name: data for name, data in members(path).items() if name != SCHEMA}),
     "no array": lambda path: write(path, {SCHEMA: members(path)[SCHEMA]}),
     "two schemas": same_name,
@@ -226,6 +227,7 @@ DAMAGE = {
     "a number that is a list": inside(lambda node: node.update(__id__=[1])),
     "no number": inside(lambda node: node.pop("__id__")),
     "attributes that are a list": inside(lambda node: node.update(content=[])),
+    "a module that is nothing": inside(lambda node: node.update(__module__=None)),
     "no keys": inside(lambda node: node["content"].pop("key_types")),
     "a file that is a number": inside(lambda node: next(nodes(node, "ndarray")).update(file=7)),
     "a file outside": inside(lambda node: next(nodes(node, "ndarray")).update(file="../../etc/passwd")),
@@ -252,6 +254,8 @@ def test_all_damage_is_told_as_one_kind_of_error(damage, path):
     assert problem
     assert advice
     assert "\n" not in str(caught.value)
+    # Python's words about its own objects help nobody to mend a file
+    assert not re.search(r"NoneType|object has no|Errno|indices must|codec can't|unhashable|not subscriptable", problem)
 
 
 def test_other_ways_of_compression_are_refused(path):

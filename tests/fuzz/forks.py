@@ -88,9 +88,20 @@ def _serve():
     for line in questions:
         jobs = [Job(**job) for job in json.loads(line)]
         codes = _waited(jobs, [_started(job, n) for n, job in enumerate(jobs)])
+        _learn(name for n, job in enumerate(jobs) for name in _said(job, n, "modules").split())
         said = [[_said(job, n, name) for name in ("stdout", "stderr")] for n, job in enumerate(jobs)]
         answers.write(json.dumps([(codes[n], *texts) for n, texts in enumerate(said)]) + "\n")
         answers.flush()
+
+
+def _learn(names):
+    """Import what a fork had to import for itself, so that the next ones need not."""
+    new = [name for name in names if name not in sys.modules]
+    for name in new:
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+    if new:
+        gc.freeze()
 
 
 def _started(job, number):
@@ -119,6 +130,7 @@ def _command(job, number):
         os.execv(sys.executable, [sys.executable, "-c", "from setminus.commands import main; main()", *job.argv])
     from setminus.commands import main
 
+    known = {*sys.modules}
     sys.argv = ["setminus", *job.argv]
     code = 0
     try:
@@ -130,6 +142,8 @@ def _command(job, number):
         code = 1
     sys.stdout.flush()
     sys.stderr.flush()
+    if job.file_size is None:
+        Path(f"{job.folder}.{number}.modules").write_text("\n".join(name for name in sys.modules if name not in known))
     return code
 
 

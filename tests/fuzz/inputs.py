@@ -152,7 +152,12 @@ def same_table_cases(draw):
     rows = [[row[k] for k in order] for row in people()]
     name, content, options = draw(rendered([NAMES[k] for k in order], rows, typed=st.just(True)))
     (argv,), (same,) = lines(line, TABLE=name), lines(line, TABLE="people.csv")
-    return Case("table, same", (*argv, *options), {name: content}, same_as=tuple(same))
+    files = {name: content}
+    if options and "people.csv" in argv:
+        # one encoding is for all tables of a command
+        files["first.csv"] = as_csv([NAMES, *people()]).encode(options[-1])
+        argv[argv.index("people.csv")] = "first.csv"
+    return Case("table, same", (*argv, *options), files, same_as=tuple(same))
 
 
 @st.composite

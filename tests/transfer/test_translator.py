@@ -78,7 +78,7 @@ def change(model, **keys):
         (lambda m: (m / "config.json").unlink(), "holds no model"),
         (lambda m: (m / "config.json").write_text("{"), "damaged"),
         (lambda m: (m / "config.json").write_text("[]"), "something else"),
-        (lambda m: (m / "config.json").write_bytes(b"\xff\xfe"), "damaged"),
+        (lambda m: (m / "config.json").write_bytes(b"\xff\xfe"), "no UTF-8 text"),
         (lambda m: (m / "config.json").write_text("[" * 100_000), "damaged"),
         (lambda m: change(m, format="other"), "something else"),
         (lambda m: change(m, version=2), "format 2, this version of setminus reads 1"),

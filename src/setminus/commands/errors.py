@@ -12,6 +12,8 @@ __all__ = ["CommandError", "ExitCode", "check_folder", "check_outputs", "explana
 
 MOST_LETTERS = 800
 """Of a line of an error: a name or a value in it may be as long as a file."""
+NO_MODEL = (".csv", ".tsv", ".gz", ".parquet", ".pq", ".arrow", ".feather", ".ipc", ".json", ".jsonl", ".html")
+"""Endings of what the commands read and write besides models."""
 
 
 class ExitCode(IntEnum):
@@ -111,6 +113,12 @@ def check_outputs(outputs: Mapping[str, Path], inputs: Iterable[Path] = (), *, o
         check_folder(path.parent, option)
         if path.exists() and not os.access(path, os.W_OK):
             raise CommandError(f"{path} may not be overwritten.", f"Choose another file: {option} FILE")
+    model = outputs.get("the model")
+    if model is not None and model.name.lower().endswith(NO_MODEL):
+        raise CommandError(
+            f"{model} has the name of a table or a page, and would hold a model.",
+            f"Give it another ending: {option} model.skops",
+        )
 
 
 def _same(path: Path, other: Path) -> bool:

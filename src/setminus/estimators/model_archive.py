@@ -16,7 +16,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 import numpy as np
 from numpy.lib import format as npy
 
-__all__ = ["LIMIT", "Archive", "LimitError", "Node", "read_archive"]
+__all__ = ["LIMIT", "Archive", "DamagedError", "LimitError", "Node", "read_archive"]
 
 LIMIT = "SETMINUS_MODEL_BYTES"
 """The environment variable that sets how many bytes a model file may unpack to."""
@@ -60,6 +60,10 @@ MOVED = {"setminus.applications.domain_adaptation.adapter": "setminus.adaptation
 """Modules of classes in files of earlier versions, and where these classes are now."""
 
 
+class DamagedError(ValueError):
+    """What is wrong with a model file, in words for its user."""
+
+
 class LimitError(ValueError):
     """Too much to unpack; the message is for the user as it is."""
 
@@ -82,12 +86,12 @@ def read_archive(path: Path) -> Archive:
         room = _Room(path)
         members = {info.filename: info for info in source.infolist()}
         if len(members) < len(source.infolist()):
-            raise ValueError("two members have the same name")
+            raise DamagedError("two members have the same name")
         room.take(SCHEMA_COST * members[SCHEMA].file_size)
         schema = json.loads(_read(source, members[SCHEMA]))
         protocol = schema["protocol"]
         if type(protocol) is not int or protocol < PROTOCOL:
-            raise ValueError(f"the protocol is {protocol!r}, expected {PROTOCOL} or later")
+            raise DamagedError(f"the protocol is {protocol!r}, expected {PROTOCOL} or later")
         nodes = list(_nodes(schema))
         for node in nodes:
             node["__module__"] = MOVED.get(_text(node["__module__"]), node["__module__"])
@@ -136,11 +140,11 @@ class _Room:
 def _read(source: ZipFile, info: ZipInfo) -> bytes:
     """The content of a member, in steps: what is declared bounds what is made, and has to be what comes."""
     if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
-        raise ValueError(f"{info.filename} is compressed in another way than by deflate")
+        raise DamagedError(f"{info.filename} is compressed in another way than by deflate")
     with source.open(info) as member:
         data = b"".join(iter(lambda: member.read(CHUNK), b""))
     if len(data) != info.file_size:
-        raise ValueError(f"{info.filename} has {len(data):,} bytes instead of {info.file_size:,}")
+        raise DamagedError(f"{info.filename} has {len(data):,} bytes instead of {info.file_size:,}")
     return data
 
 
@@ -159,7 +163,7 @@ def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{type(value).__name__} in place of a name")
+        raise DamagedError("a name in it is no text")
     return value
 
 
@@ -171,9 +175,9 @@ def _header(data: bytes) -> Header:
     shape, _, dtype = read(stream)
     count = math.prod(shape)
     if dtype.hasobject or min(shape, default=1) < 0 or count * dtype.itemsize != len(data) - stream.tell():
-        raise ValueError(f"an array says that it is {dtype} of shape {shape}, and is not")
+        raise DamagedError(f"an array says that it is {dtype} of shape {shape}, and is not")
     if count and not dtype.itemsize:
-        raise ValueError(f"an array has {count:,} values of no size")
+        raise DamagedError(f"an array has {count:,} values of no size")
     return shape, dtype
 
 
@@ -197,7 +201,7 @@ def _check_numbers(schema: Any, sums: dict[str, str]) -> None:
         ]
         whole = sha256(repr(parts).encode()).hexdigest()
         if "__loader__" in value and seen.setdefault(value["__id__"], whole) != whole:
-            raise ValueError(f"two different nodes have the number {value['__id__']}")
+            raise DamagedError(f"two different nodes have the number {value['__id__']}")
         return whole
 
     digest(schema)
@@ -224,4 +228,4 @@ def _check_tree(node: dict[str, Any], headers: dict[str, Header]) -> None:
         and len(values) == 3
         and values[:2] == (*nodes, n_outputs)
     ):
-        raise ValueError("a Tree with values out of range")
+        raise DamagedError("a Tree with values out of range")

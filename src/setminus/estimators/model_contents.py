@@ -27,6 +27,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTre
 from sklearn.tree._tree import Tree
 from sklearn.utils.validation import check_array
 
+from setminus.estimators.model_archive import DamagedError
+
 __all__ = ["check_contents", "outside_settings"]
 
 NAMED = type, FunctionType, BuiltinFunctionType, np.ufunc
@@ -75,7 +77,7 @@ def check_contents(model: Any) -> None:
             _check_attributes(part)
         check = CHECKS.get(type(part))
         if check is not None and not check(part):
-            raise ValueError(f"a {type(part).__name__} with values out of range")
+            raise DamagedError(f"a {type(part).__name__} with values out of range")
 
 
 def _parts(model: Any) -> Iterator[Any]:
@@ -109,10 +111,10 @@ def _check_attributes(part: Any) -> None:
     for name in attributes:
         # an attribute in place of a method would be called in its stead
         if hasattr(type(part), name) and name not in known:
-            raise ValueError(f"a {type(part).__name__} whose attribute {name!r} hides one of its class")
+            raise DamagedError(f"a {type(part).__name__} whose attribute {name!r} hides one of its class")
     jobs: Any = attributes.get("n_jobs")
     if jobs is not None and not (isinstance(jobs, int | np.integer) and abs(int(jobs)) <= MAX_JOBS):
-        raise ValueError(f"a {type(part).__name__} that would start {jobs!r} processes")
+        raise DamagedError(f"a {type(part).__name__} that would start {jobs!r} processes")
 
 
 def _check_random_state(part: np.random.RandomState) -> bool:

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 from setminus.errors import UserError
-from setminus.estimators.model_archive import LimitError, read_archive
+from setminus.estimators.model_archive import DamagedError, LimitError, read_archive
 from setminus.estimators.reviewed_types import refused_name
 from setminus.files import atomic_write
 from setminus.text import printable
@@ -106,7 +107,7 @@ def model_errors(name: str) -> Iterator[None]:
     >>> with model_errors("m.skops"):
     ...     [0][1]
     Traceback (most recent call last):
-    setminus.errors.UserError: the model m.skops fails (IndexError, list index out of range): fit it again, or copy it again.
+    setminus.errors.UserError: the model m.skops fails (IndexError, its parts do not fit together): fit it again, or copy it again.
     """
     try:
         yield
@@ -162,8 +163,11 @@ def _made(source: Path, trusted: frozenset[str]) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    # a colon would end the first part of a message
-    return _short(f"{type(error).__name__}, {error}".replace(": ", ", "))
+    """What is wrong, for a user; what Python and numpy say of their own objects is kept for the traceback."""
+    if isinstance(error, (DamagedError, BadZipFile)):
+        # a colon would end the first part of a message
+        return _short(str(error).replace(": ", ", "))
+    return f"{type(error).__name__}, its parts do not fit together"
 
 
 def _short(text: str) -> str:

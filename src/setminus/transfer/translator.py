@@ -192,8 +192,9 @@ def _read_config(home: Path) -> dict[str, Any]:
             raise ValueError(f"more than {MAX_CONFIG:,} bytes")
         config = json.loads((home / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
+        reason = "no UTF-8 text" if isinstance(error, UnicodeError) else error
         raise UserError(
-            f"the model in {str(home)!r} is damaged ({CONFIG}, {error})", do="fit it again, or copy it again."
+            f"the model in {str(home)!r} is damaged ({CONFIG}, {reason})", do="fit it again, or copy it again."
         ) from error
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise UserError(
