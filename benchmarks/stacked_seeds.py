@@ -25,10 +25,8 @@ from torch.nn.functional import cross_entropy
 
 from benchmarks.speed import Ratio, table
 from setminus.nn.batches import Batches
-from setminus.nn.networks.initialization import seeded
-from setminus.nn.networks.mlp import mlp
-from setminus.nn.task import Loop, Task, TrainingConfig
-from setminus.nn.training import train
+from setminus.nn.networks import mlp, seeded
+from setminus.nn.training import Loop, Task, TrainingConfig, train
 
 FEATURES = 102
 ROWS = 4096

@@ -17,19 +17,20 @@ from torch.nn.functional import cross_entropy
 
 from benchmarks.speed import Ratio, in_turns, table
 from setminus.adaptation.vada import VadaConfig, VadaNetworks, vada_step
-from setminus.nn.adversarial import (
+from setminus.nn.cyclegan import CycleGAN, CycleGANWeights, cyclegan_step
+from setminus.nn.losses import (
+    conditional_entropy,
+    cycle_loss,
     domain_discriminator_loss,
     domain_encoder_loss,
     gan_discriminator_loss,
     gan_generator_loss,
+    identity_loss,
+    virtual_adversarial_loss,
 )
-from setminus.nn.cyclegan import CycleGAN, CycleGANWeights, cyclegan_step
-from setminus.nn.networks.adaptation import AdaptationNetwork, DomainDiscriminator
-from setminus.nn.networks.image_translation import DigitDiscriminator, DigitGenerator
-from setminus.nn.networks.initialization import seeded
-from setminus.nn.passes import running_statistics_kept
-from setminus.nn.precision import Precision, adam, autocast, fast_precision, prepare
-from setminus.nn.regularizers import conditional_entropy, cycle_loss, identity_loss, virtual_adversarial_loss
+from setminus.nn.networks import AdaptationNetwork, DomainDiscriminator, seeded
+from setminus.nn.passes import Precision, adam, autocast, fast_precision, prepare, running_statistics_kept
+from setminus.nn.translation_networks import DigitDiscriminator, DigitGenerator
 from setminus.records import append_record, versions
 
 RECORDS = Path("results/training_steps/records.jsonl")

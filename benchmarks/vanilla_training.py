@@ -12,16 +12,15 @@ from functools import partial
 from pathlib import Path
 
 import torch
+from setminus_paper.fairness.network import TabularNetwork
 from setminus_paper.fairness.training import BATCH, BETAS, RATE, FairTask
 from setminus_paper.fairness.trials import Trials, adult_trials
 from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.utils.data import DataLoader, TensorDataset
 
 from benchmarks.speed import Ratio, in_turns, table
-from setminus.nn.networks.initialization import seeded
-from setminus.nn.networks.mlp import TabularNetwork
-from setminus.nn.task import TrainingConfig
-from setminus.nn.training import train
+from setminus.nn.networks import seeded
+from setminus.nn.training import TrainingConfig, train
 from setminus.records import append_record, versions
 
 RECORDS = Path("results/vanilla_training/records.jsonl")

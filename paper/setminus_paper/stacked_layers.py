@@ -26,7 +26,7 @@ class StackedLayers(nn.Module):  # type: ignore[misc]
 
     Examples
     --------
-    >>> from setminus.nn.networks.mlp import mlp
+    >>> from setminus.nn.networks import mlp
     >>> networks = [mlp((3, 4, 2)) for _ in range(5)]
     >>> x = torch.randn(5, 8, 3)
     >>> torch.allclose(StackedLayers(networks)(x)[2], networks[2](x[2]), atol=1e-6)

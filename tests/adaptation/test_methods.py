@@ -27,10 +27,8 @@ from setminus.adaptation.vada import (  # noqa: E402
 from setminus.adaptation.vada_iw import VadaIw  # noqa: E402
 from setminus.adaptation.vada_orthogonal import VadaOrthogonal, principal_log_odds  # noqa: E402
 from setminus.core.orthogonalize import orthogonalize  # noqa: E402
-from setminus.nn.networks.adaptation import AdaptationNetwork, DomainDiscriminator  # noqa: E402
-from setminus.nn.networks.initialization import seeded  # noqa: E402
-from setminus.nn.task import TrainingConfig  # noqa: E402
-from setminus.nn.training import train  # noqa: E402
+from setminus.nn.networks import AdaptationNetwork, DomainDiscriminator, seeded  # noqa: E402
+from setminus.nn.training import TrainingConfig, train  # noqa: E402
 
 LOSSES = VadaConfig(domain=0.1, source_vat=0.1, target_vat=0.1, target_entropy=0.1, vat_radius=0.5, vat_xi=1e-3)
 CONFIG = AdaptationConfig(LOSSES, batch=16, warmup=4)

@@ -12,8 +12,7 @@ from setminus.adaptation.target_prior import (  # noqa: E402
     _spread,
     estimated_prior,
 )
-from setminus.nn.networks.adaptation import AdaptationNetwork  # noqa: E402
-from setminus.nn.networks.initialization import seeded  # noqa: E402
+from setminus.nn.networks import AdaptationNetwork, seeded  # noqa: E402
 
 IDENTITY = torch.nn.Identity()
 

@@ -7,11 +7,14 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from setminus.adaptation.vada import VadaConfig, VadaNetworks, vada_step  # noqa: E402
-from setminus.nn.adversarial import domain_encoder_loss  # noqa: E402
-from setminus.nn.networks.adaptation import AdaptationNetwork, DomainDiscriminator  # noqa: E402
-from setminus.nn.networks.initialization import seeded  # noqa: E402
-from setminus.nn.networks.mlp import mlp  # noqa: E402
-from setminus.nn.precision import adam, autocast  # noqa: E402
+from setminus.nn.losses import domain_encoder_loss  # noqa: E402
+from setminus.nn.networks import (  # noqa: E402
+    AdaptationNetwork,
+    DomainDiscriminator,
+    mlp,
+    seeded,
+)
+from setminus.nn.passes import adam, autocast  # noqa: E402
 
 LABELS = torch.tensor([0, 1, 2, 0])
 

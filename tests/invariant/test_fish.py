@@ -6,8 +6,7 @@ torch = pytest.importorskip("torch")
 
 from setminus.invariant.environment_task import risk  # noqa: E402
 from setminus.invariant.fish import Fish, FishConfig, walk  # noqa: E402
-from setminus.nn.task import TrainingConfig  # noqa: E402
-from setminus.nn.training import train  # noqa: E402
+from setminus.nn.training import TrainingConfig, train  # noqa: E402
 
 
 def displacement(network, environments, rate):

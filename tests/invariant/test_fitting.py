@@ -7,7 +7,7 @@ from setminus.invariant.fish import FishConfig  # noqa: E402
 from setminus.invariant.fitting import METHODS, fit_invariant  # noqa: E402
 from setminus.invariant.mldg import MldgConfig, meta_risk  # noqa: E402
 from setminus.invariant.trm import TrmConfig  # noqa: E402
-from setminus.nn.networks.initialization import seeded  # noqa: E402
+from setminus.nn.networks import seeded  # noqa: E402
 
 SPURIOUS = [(1.0, 0.5), (0.8, 0.7), (-0.9, 2.0)]
 """Mean and noise of the second feature: where its sign turns it varies most, hence curvature is largest there."""

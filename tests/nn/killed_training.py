@@ -15,8 +15,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from setminus.nn.batches import Batches
-from setminus.nn.task import Task, TrainingConfig
-from setminus.nn.training import train
+from setminus.nn.training import Task, TrainingConfig, train
 
 KILLS = 20
 CONFIG = TrainingConfig(steps=84, seed=3, clip=1.0, ema=0.9, log_every=1, evaluate_every=5, checkpoint_every=2)

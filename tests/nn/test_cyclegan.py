@@ -7,7 +7,6 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from setminus.nn.adversarial import orthogonal_generator_loss  # noqa: E402
 from setminus.nn.cyclegan import (  # noqa: E402
     CycleGAN,
     CycleGANWeights,
@@ -15,10 +14,10 @@ from setminus.nn.cyclegan import (  # noqa: E402
     discriminator_losses,
     generator_losses,
 )
-from setminus.nn.networks.image_translation import DigitDiscriminator, DigitGenerator  # noqa: E402
-from setminus.nn.networks.initialization import seeded  # noqa: E402
-from setminus.nn.networks.unet import PatchDiscriminator, UNetGenerator  # noqa: E402
-from setminus.nn.precision import adam, autocast  # noqa: E402
+from setminus.nn.losses import orthogonal_generator_loss  # noqa: E402
+from setminus.nn.networks import seeded  # noqa: E402
+from setminus.nn.passes import adam, autocast  # noqa: E402
+from setminus.nn.translation_networks import DigitDiscriminator, DigitGenerator, PatchDiscriminator, UNetGenerator  # noqa: E402
 
 
 def digits(width=3):

@@ -10,8 +10,7 @@ from safetensors.torch import save_file
 from torch.nn.functional import mse_loss
 
 from setminus.nn.batches import Batches
-from setminus.nn.task import NotFiniteError, Task, TrainingConfig
-from setminus.nn.training import train
+from setminus.nn.training import NotFiniteError, Task, TrainingConfig, train
 
 RANK = int(os.environ.get("LOCAL_RANK", 0))
 PLAIN = TrainingConfig(steps=12, seed=3, clip=0.5, ema=0.9, log_every=1)

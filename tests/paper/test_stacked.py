@@ -8,8 +8,7 @@ from setminus_paper.stacked import Stacked  # noqa: E402
 from torch.nn.functional import cross_entropy  # noqa: E402
 
 from setminus.nn.batches import Batches  # noqa: E402
-from setminus.nn.task import Task, TrainingConfig  # noqa: E402
-from setminus.nn.training import train  # noqa: E402
+from setminus.nn.training import Task, TrainingConfig, train  # noqa: E402
 
 SEEDS = 4
 

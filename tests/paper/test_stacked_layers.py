@@ -2,11 +2,12 @@
 
 import pytest
 import torch
+from setminus_paper.fairness.network import TabularNetwork
 from setminus_paper.stacked import Stacked
 from setminus_paper.stacked_layers import StackedLayers
 from torch import nn
 
-from setminus.nn.networks.mlp import TabularNetwork, mlp
+from setminus.nn.networks import mlp
 
 
 def test_values_and_gradients_are_those_of_vmap():

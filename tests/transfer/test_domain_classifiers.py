@@ -8,9 +8,7 @@ import torch
 
 from setminus.datasets.colored_digits import ColoredDigits
 from setminus.datasets.image_arrays import to_signed_nchw
-from setminus.nn.networks.adaptation import GaussianNoise
-from setminus.nn.networks.classifiers import DigitClassifier
-from setminus.nn.networks.initialization import seeded
+from setminus.nn.networks import DigitClassifier, GaussianNoise, seeded
 from setminus.transfer import domain_classifiers
 from setminus.transfer.domain_classifiers import ClassifierConfig, fit_domain_classifier, log_proba
 

@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from setminus.nn.networks.classifiers import DigitClassifier  # noqa: E402
+from setminus.nn.networks import DigitClassifier  # noqa: E402
 from setminus.transfer.folder_parts import deal_out  # noqa: E402
 from setminus.transfer.folder_translation import TranslationConfig, fit_translation  # noqa: E402
 from tests.made_pictures import folder_squares  # noqa: E402

@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from setminus.nn.networks.classifiers import DigitClassifier  # noqa: E402
+from setminus.nn.networks import DigitClassifier  # noqa: E402
 from setminus.transfer.log_ratios import OrthogonalRatio, PairRatio  # noqa: E402
 from setminus.transfer.pixels import signed  # noqa: E402
 from setminus.transfer.transfer_task import orthogonal_adversarial  # noqa: E402

@@ -4,10 +4,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from setminus.nn.networks.classifiers import DigitClassifier  # noqa: E402
-from setminus.nn.networks.initialization import seeded  # noqa: E402
-from setminus.nn.task import TrainingConfig  # noqa: E402
-from setminus.nn.training import train  # noqa: E402
+from setminus.nn.networks import DigitClassifier, seeded  # noqa: E402
+from setminus.nn.training import TrainingConfig, train  # noqa: E402
 from setminus.transfer.log_ratios import PairRatio  # noqa: E402
 from setminus.transfer.transfer_task import (  # noqa: E402
     TransferConfig,

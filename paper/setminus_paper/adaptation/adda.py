@@ -13,10 +13,9 @@ from torch.nn.functional import cross_entropy
 from setminus.adaptation.adaptation_task import AdaptationConfig, AdaptationTask, DomainData
 from setminus.adaptation.vada import VadaNetworks
 from setminus.errors import UserError
-from setminus.nn.adversarial import domain_discriminator_loss, gan_generator_loss
-from setminus.nn.passes import frozen, running_statistics_kept
-from setminus.nn.precision import adam, in_float32
-from setminus.nn.task import Loop
+from setminus.nn.losses import domain_discriminator_loss, gan_generator_loss
+from setminus.nn.passes import adam, frozen, in_float32, running_statistics_kept
+from setminus.nn.training import Loop
 
 __all__ = ["Adda"]
 

@@ -19,15 +19,13 @@ from setminus.adaptation.adaptation_task import (
 )
 from setminus.adaptation.vada import VadaConfig, VadaNetworks, vada_step
 from setminus.errors import UserError
-from setminus.nn.adversarial import Direction
 from setminus.nn.batches import Batches
 from setminus.nn.cyclegan import CycleGAN, CycleGANWeights, cyclegan_step, plain_adversarial
-from setminus.nn.networks.image_translation import DigitDiscriminator, DigitGenerator
-from setminus.nn.networks.initialization import seeded
-from setminus.nn.networks.input_checks import check_images
-from setminus.nn.passes import frozen
-from setminus.nn.precision import adam, in_float32
-from setminus.nn.task import Loop
+from setminus.nn.losses import Direction
+from setminus.nn.networks import check_images, seeded
+from setminus.nn.passes import adam, frozen, in_float32
+from setminus.nn.training import Loop
+from setminus.nn.translation_networks import DigitDiscriminator, DigitGenerator
 
 __all__ = ["Cycada", "semantic_loss"]
 

@@ -16,7 +16,7 @@ from setminus.adaptation.sample_domains import held_out_rows
 from setminus.datasets.image_arrays import resize, to_rgb, to_signed_nchw
 from setminus.datasets.split import Split
 from setminus.errors import UserError
-from setminus.nn.precision import prepare
+from setminus.nn.passes import prepare
 from setminus_paper.data.images import class_names, load_images
 from setminus_paper.data.label_shift import keep_classes, shift_by_halves
 

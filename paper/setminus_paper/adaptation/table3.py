@@ -20,12 +20,9 @@ from setminus.adaptation.methods import METHODS as LIBRARY
 from setminus.adaptation.target_prior import LabelShift
 from setminus.adaptation.vada import VadaNetworks
 from setminus.errors import UserError
-from setminus.nn.networks.adaptation import AdaptationNetwork, DomainDiscriminator
-from setminus.nn.networks.initialization import seeded
-from setminus.nn.precision import fast_precision, prepare
-from setminus.nn.resume import Outcome
-from setminus.nn.task import TrainingConfig
-from setminus.nn.training import train
+from setminus.nn.networks import AdaptationNetwork, DomainDiscriminator, seeded
+from setminus.nn.passes import fast_precision, prepare
+from setminus.nn.training import Outcome, TrainingConfig, train
 from setminus.progress import Step
 from setminus_paper.adaptation.adda import Adda
 from setminus_paper.adaptation.cycada import Cycada

@@ -28,11 +28,8 @@ from setminus.datasets.image_arrays import resize, to_signed_nchw
 from setminus.datasets.split import Split
 from setminus.datasets.synthetic.gaussian import GaussianModel
 from setminus.nn.batches import Batches
-from setminus.nn.networks.classifiers import DigitClassifier
-from setminus.nn.networks.initialization import seeded
-from setminus.nn.networks.mlp import mlp
-from setminus.nn.task import Loop, Task, TrainingConfig
-from setminus.nn.training import train
+from setminus.nn.networks import DigitClassifier, mlp, seeded
+from setminus.nn.training import Loop, Task, TrainingConfig, train
 from setminus.progress import Step
 from setminus_paper.data.images import load_images
 from setminus_paper.stacked_layers import StackedLayers

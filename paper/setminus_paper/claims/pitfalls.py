@@ -31,10 +31,8 @@ from setminus.datasets.split import Split
 from setminus.estimators.orthogonal import OrthogonalClassifier
 from setminus.estimators.principals import GroupPrincipal
 from setminus.nn.batches import Batches
-from setminus.nn.networks.initialization import seeded
-from setminus.nn.networks.mlp import mlp
-from setminus.nn.task import Loop, Task, TrainingConfig
-from setminus.nn.training import train
+from setminus.nn.networks import mlp, seeded
+from setminus.nn.training import Loop, Task, TrainingConfig, train
 from setminus.progress import Step
 from setminus_paper.run import Run
 

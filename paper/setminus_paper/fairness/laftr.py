@@ -8,8 +8,8 @@ import torch
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from setminus.nn.networks.mlp import mlp
-from setminus.nn.task import Loop
+from setminus.nn.networks import mlp
+from setminus.nn.training import Loop
 from setminus_paper.fairness.predictions import Predictions
 from setminus_paper.fairness.training import EPOCHS, FairTask, adam, cross_entropy, stacked, trained
 from setminus_paper.fairness.trials import Trials

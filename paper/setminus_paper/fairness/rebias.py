@@ -6,8 +6,8 @@ from functools import partial
 
 import torch
 
-from setminus.nn.regularizers import hsic
-from setminus.nn.task import Loop
+from setminus.nn.training import Loop
+from setminus_paper.fairness.hsic import hsic
 from setminus_paper.fairness.predictions import Predictions
 from setminus_paper.fairness.training import EPOCHS, FairTask, cross_entropy, trained
 from setminus_paper.fairness.trials import Trials

@@ -11,10 +11,9 @@ import torch
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from setminus.nn.networks.initialization import seeded
-from setminus.nn.networks.mlp import TabularNetwork
-from setminus.nn.task import Loop, Task, TrainingConfig
-from setminus.nn.training import train
+from setminus.nn.networks import seeded
+from setminus.nn.training import Loop, Task, TrainingConfig, train
+from setminus_paper.fairness.network import TabularNetwork
 from setminus_paper.fairness.predictions import Part, Predictions
 from setminus_paper.fairness.seed_batches import SeedBatches
 from setminus_paper.fairness.trials import Codes, Floats, Trials

@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from setminus.datasets.split import Split
-from setminus.nn.networks.adaptation import GaussianNoise
-from setminus.nn.networks.classifiers import PhotoClassifier
-from setminus.nn.networks.initialization import seeded
+from setminus.nn.networks import GaussianNoise, PhotoClassifier, seeded
 from setminus.transfer.column_domain import DomainByColumn
 from setminus.transfer.domain_classifiers import ClassifierConfig, fit_domain_classifier
 from setminus.transfer.evaluation import oracle_latents

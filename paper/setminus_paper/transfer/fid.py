@@ -25,7 +25,7 @@ class ClassifierFeatures(nn.Module):  # type: ignore[misc]
 
     Examples
     --------
-    >>> from setminus.nn.networks.classifiers import PhotoClassifier
+    >>> from setminus.nn.networks import PhotoClassifier
     >>> ClassifierFeatures(PhotoClassifier(width=2))(torch.zeros(4, 3, 32, 32, dtype=torch.uint8)).shape
     torch.Size([4, 16])
     """

@@ -29,8 +29,7 @@ from setminus.datasets.split import Split
 from setminus.invariant.environment_task import Environment, EnvironmentConfig
 from setminus.invariant.fitting import METHODS as FITTED
 from setminus.invariant.fitting import Method, fit_invariant
-from setminus.nn.networks.classifiers import DigitClassifier
-from setminus.nn.networks.initialization import seeded
+from setminus.nn.networks import DigitClassifier, seeded
 from setminus.progress import Step
 from setminus_paper.data.images import load_images
 from setminus_paper.run import Run

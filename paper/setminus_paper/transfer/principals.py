@@ -11,9 +11,8 @@ from torch import nn
 from setminus.errors import UserError
 from setminus.invariant.environment_task import Environment, EnvironmentConfig
 from setminus.invariant.fitting import METHODS, Method, fit_invariant
-from setminus.nn.networks.classifiers import DigitClassifier
-from setminus.nn.networks.initialization import seeded
-from setminus.nn.precision import prepare
+from setminus.nn.networks import DigitClassifier, seeded
+from setminus.nn.passes import prepare
 from setminus.transfer.domain_classifiers import ClassifierConfig, fit_domain_classifier
 from setminus.transfer.pixels import signed
 from setminus_paper.transfer.last_layer import fit_last_layer

@@ -15,10 +15,8 @@ from torch import nn
 
 from setminus.datasets.image_arrays import from_signed_nchw
 from setminus.nn.cyclegan import CycleGAN
-from setminus.nn.precision import Precision, fast_precision
-from setminus.nn.resume import Outcome
-from setminus.nn.task import TrainingConfig
-from setminus.nn.training import train
+from setminus.nn.passes import Precision, fast_precision
+from setminus.nn.training import Outcome, TrainingConfig, train
 from setminus.transfer.evaluation import TransferJudge, translate
 from setminus.transfer.samples import strip_png
 from setminus.transfer.transfer_task import TransferConfig, TransferTask

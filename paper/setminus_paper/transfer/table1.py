@@ -15,7 +15,7 @@ from torch import nn
 from setminus.datasets.colored_digits import ColoredDigits
 from setminus.invariant.environment_task import Environment
 from setminus.invariant.fitting import METHODS as INVARIANT
-from setminus.nn.networks.image_translation import Norm
+from setminus.nn.translation_networks import Norm
 from setminus.progress import Step
 from setminus.transfer.domain_classifiers import ClassifierConfig, fit_domain_classifier
 from setminus.transfer.evaluation import TransferJudge, measured_latents, oracle_latents

@@ -17,9 +17,8 @@ from setminus.adaptation.label_shift import check_proportions, class_frequencies
 from setminus.adaptation.vada import VadaConfig, VadaNetworks
 from setminus.errors import UserError
 from setminus.nn.batches import Batches
-from setminus.nn.passes import running_statistics_kept
-from setminus.nn.precision import adam, in_float32
-from setminus.nn.task import Loop, Task
+from setminus.nn.passes import adam, in_float32, running_statistics_kept
+from setminus.nn.training import Loop, Task
 
 __all__ = ["AdaptationConfig", "AdaptationTask", "DomainData", "class_logits", "evaluating"]
 

@@ -12,10 +12,9 @@ from torch import nn
 from setminus.adaptation.adaptation_task import AdaptationConfig, AdaptationTask, DomainData
 from setminus.adaptation.vada import VadaNetworks
 from setminus.errors import UserError
-from setminus.nn.passes import running_statistics_kept
-from setminus.nn.precision import in_float32
-from setminus.nn.regularizers import conditional_entropy, virtual_adversarial_loss
-from setminus.nn.task import Loop
+from setminus.nn.losses import conditional_entropy, virtual_adversarial_loss
+from setminus.nn.passes import in_float32, running_statistics_kept
+from setminus.nn.training import Loop
 
 __all__ = ["DirtT"]
 

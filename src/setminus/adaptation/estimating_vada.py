@@ -12,7 +12,7 @@ from setminus.adaptation.adaptation_task import AdaptationConfig, AdaptationTask
 from setminus.adaptation.target_prior import LabelShift, TargetPrior
 from setminus.adaptation.vada import VadaNetworks
 from setminus.adaptation.vada_task import Vada
-from setminus.nn.task import Loop
+from setminus.nn.training import Loop
 
 __all__ = ["EstimatingVada"]
 

@@ -17,11 +17,8 @@ from setminus.adaptation.dirt_t import DirtT
 from setminus.adaptation.methods import METHODS
 from setminus.adaptation.target_prior import LabelShift
 from setminus.adaptation.vada import VadaNetworks
-from setminus.nn.networks.adaptation import DomainDiscriminator
-from setminus.nn.networks.initialization import seeded
-from setminus.nn.networks.mlp import mlp
-from setminus.nn.task import TrainingConfig
-from setminus.nn.training import train
+from setminus.nn.networks import DomainDiscriminator, mlp, seeded
+from setminus.nn.training import TrainingConfig, train
 
 __all__ = ["Adapted", "adapted", "small_networks"]
 

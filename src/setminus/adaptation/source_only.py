@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch.nn.functional import cross_entropy
 
 from setminus.adaptation.adaptation_task import AdaptationTask
-from setminus.nn.precision import in_float32
-from setminus.nn.task import Loop
+from setminus.nn.passes import in_float32
+from setminus.nn.training import Loop
 
 __all__ = ["SourceOnly"]
 

@@ -9,10 +9,13 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from setminus.errors import UserError
-from setminus.nn.adversarial import domain_discriminator_loss, domain_encoder_loss
-from setminus.nn.passes import Update, frozen, running_statistics_kept
-from setminus.nn.precision import in_float32
-from setminus.nn.regularizers import conditional_entropy, virtual_adversarial_loss
+from setminus.nn.losses import (
+    conditional_entropy,
+    domain_discriminator_loss,
+    domain_encoder_loss,
+    virtual_adversarial_loss,
+)
+from setminus.nn.passes import Update, frozen, in_float32, running_statistics_kept
 
 __all__ = [
     "DomainTerm",
@@ -58,7 +61,7 @@ class VadaConfig:
     target_entropy, target_vat : float, default=1e-2
         1e-1 in the paper for CIFAR and STL.
     vat_radius, vat_xi, vat_power_steps
-        See `setminus.nn.regularizers.virtual_adversarial_loss`.
+        See `setminus.nn.losses.virtual_adversarial_loss`.
     """
 
     domain: float = 1e-2
@@ -190,7 +193,7 @@ def vada_step(
 
     Examples
     --------
-    >>> from setminus.nn.networks.mlp import mlp
+    >>> from setminus.nn.networks import mlp
     >>> networks = VadaNetworks(mlp((2, 8)), mlp((8, 3)), torch.nn.Sequential(mlp((8, 1)), torch.nn.Flatten(0)))
     >>> terms = vada_step(networks, torch.zeros(4, 2), torch.arange(4) % 3, torch.ones(4, 2), lambda name, loss: None)
     >>> sorted(terms)

@@ -11,7 +11,7 @@ from setminus.adaptation.adaptation_task import AdaptationConfig, AdaptationTask
 from setminus.adaptation.estimating_vada import EstimatingVada
 from setminus.adaptation.target_prior import LabelShift
 from setminus.adaptation.vada import Domains, VadaNetworks
-from setminus.nn.adversarial import domain_discriminator_loss, domain_encoder_loss
+from setminus.nn.losses import domain_discriminator_loss, domain_encoder_loss
 
 __all__ = ["VadaIw"]
 

@@ -18,7 +18,7 @@ from setminus.adaptation.vada import (
     plain_domain_term,
 )
 from setminus.errors import UserError
-from setminus.nn.adversarial import domain_discriminator_loss, domain_encoder_loss
+from setminus.nn.losses import domain_discriminator_loss, domain_encoder_loss
 
 __all__ = ["VadaOrthogonal", "principal_log_odds"]
 

@@ -16,8 +16,8 @@ from setminus.adaptation.vada import (
     plain_domain_term,
     vada_step,
 )
-from setminus.nn.precision import adam
-from setminus.nn.task import Loop
+from setminus.nn.passes import adam
+from setminus.nn.training import Loop
 
 __all__ = ["Vada"]
 

@@ -14,7 +14,7 @@ from setminus.datasets.split import UNLABELLED
 from setminus.datasets.two_factor_folder import LabelledImages, TwoFactorFolder
 from setminus.errors import UserError
 from setminus.files import atomic_write
-from setminus.nn.task import NotFiniteError
+from setminus.nn.training import NotFiniteError
 from setminus.progress import Step, Stopwatch
 from setminus.records import Record, append_record, versions
 from setminus.report.page import write_page

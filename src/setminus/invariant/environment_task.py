@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 
 from setminus.errors import UserError
 from setminus.nn.batches import Batches
-from setminus.nn.task import Loop, Task
+from setminus.nn.training import Loop, Task
 
 __all__ = ["Environment", "EnvironmentConfig", "EnvironmentTask", "check_environments"]
 

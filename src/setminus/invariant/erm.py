@@ -7,7 +7,7 @@ it takes whatever predicts on average, and is what the other methods are compare
 from __future__ import annotations
 
 from setminus.invariant.environment_task import EnvironmentTask, pooled, risk
-from setminus.nn.task import Loop
+from setminus.nn.training import Loop
 
 __all__ = ["Erm"]
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import torch
 
 from setminus.invariant.environment_task import Environment, EnvironmentConfig, EnvironmentTask, risk
-from setminus.nn.task import Loop
+from setminus.nn.training import Loop
 
 __all__ = ["Fish", "FishConfig", "walk"]
 

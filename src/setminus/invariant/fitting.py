@@ -15,8 +15,7 @@ from setminus.invariant.fish import Fish, FishConfig
 from setminus.invariant.mldg import Mldg, MldgConfig
 from setminus.invariant.trm import Trm, TrmConfig
 from setminus.nn.batches import Batches
-from setminus.nn.task import TrainingConfig
-from setminus.nn.training import train
+from setminus.nn.training import TrainingConfig, train
 
 __all__ = ["METHODS", "Method", "fit_invariant"]
 
@@ -59,7 +58,7 @@ def fit_invariant(
 
     Examples
     --------
-    >>> from setminus.nn.networks.initialization import seeded
+    >>> from setminus.nn.networks import seeded
     >>> x = torch.tensor([[-1.0], [1.0]]).repeat(20, 1)
     >>> y = torch.tensor([0, 1]).repeat(20)
     >>> network = seeded(0, lambda: torch.nn.Linear(1, 2))

@@ -18,7 +18,7 @@ from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from setminus.invariant.environment_task import Environment, EnvironmentConfig, EnvironmentTask, pooled
-from setminus.nn.task import Loop
+from setminus.nn.training import Loop
 
 __all__ = ["Mldg", "MldgConfig", "meta_risk"]
 

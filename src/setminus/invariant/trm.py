@@ -30,7 +30,7 @@ from torch.nn.functional import cross_entropy
 
 from setminus.errors import UserError
 from setminus.invariant.environment_task import Environment, EnvironmentConfig, EnvironmentTask, pooled, risk
-from setminus.nn.task import Loop
+from setminus.nn.training import Loop
 
 __all__ = ["Trm", "TrmConfig", "encoder_of", "transfer_surrogate"]
 

@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 import torch
 
 from setminus.errors import UserError
-from setminus.nn.adversarial import Direction, gan_discriminator_loss, gan_generator_loss
-from setminus.nn.passes import Update, each, frozen
-from setminus.nn.precision import in_float32
-from setminus.nn.regularizers import cycle_loss, identity_loss
+from setminus.nn.losses import Direction, cycle_loss, gan_discriminator_loss, gan_generator_loss, identity_loss
+from setminus.nn.passes import Update, each, frozen, in_float32
 
 __all__ = [
     "AdversarialTerm",
@@ -136,7 +134,7 @@ def generator_losses(
 
     Examples
     --------
-    >>> from setminus.nn.networks.image_translation import DigitDiscriminator, DigitGenerator
+    >>> from setminus.nn.translation_networks import DigitDiscriminator, DigitGenerator
     >>> networks = CycleGAN(
     ...     DigitGenerator(width=4), DigitGenerator(width=4), DigitDiscriminator(width=4), DigitDiscriminator(width=4)
     ... )

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from setminus.errors import UserError
-from setminus.nn.precision import in_float32
+from setminus.nn.passes import in_float32
 
 __all__ = ["DomainByColumn", "overlap_weights", "shares_by_classifier", "smoothed_shares"]
 

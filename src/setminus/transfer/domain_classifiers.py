@@ -17,10 +17,8 @@ from torch.nn.functional import cross_entropy
 from torch.optim.swa_utils import update_bn
 
 from setminus.nn.batches import Batches
-from setminus.nn.networks.classifiers import DigitClassifier
-from setminus.nn.networks.initialization import seeded
-from setminus.nn.task import Loop, Task, TrainingConfig
-from setminus.nn.training import train
+from setminus.nn.networks import DigitClassifier, seeded
+from setminus.nn.training import Loop, Task, TrainingConfig, train
 from setminus.transfer.pixels import signed
 
 __all__ = ["ClassifierConfig", "fit_domain_classifier", "log_proba"]

@@ -15,11 +15,8 @@ from setminus.datasets.image_arrays import Bytes
 from setminus.datasets.two_factor_folder import LabelledImages
 from setminus.errors import UserError
 from setminus.nn.checkpoints import has_checkpoint
-from setminus.nn.observers import Observer
-from setminus.nn.precision import Precision, fast_precision
-from setminus.nn.resume import Outcome
-from setminus.nn.task import Loop, TrainingConfig
-from setminus.nn.training import train
+from setminus.nn.passes import Precision, fast_precision
+from setminus.nn.training import Loop, Observer, Outcome, TrainingConfig, train
 from setminus.transfer.folder_classifiers import (
     FolderClassifiers,
     Role,

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from setminus.nn.adversarial import log_density_ratio
-from setminus.nn.precision import in_float32
+from setminus.nn.losses import log_density_ratio
+from setminus.nn.passes import in_float32
 
 __all__ = ["CLAMP", "OrthogonalRatio", "PairRatio"]
 

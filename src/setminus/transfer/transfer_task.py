@@ -10,14 +10,13 @@ import torch
 from torch import nn
 
 from setminus.errors import UserError
-from setminus.nn.adversarial import Direction, orthogonal_generator_loss
 from setminus.nn.batches import Batches
 from setminus.nn.cyclegan import AdversarialTerm, CycleGAN, CycleGANWeights, cyclegan_step, plain_adversarial
-from setminus.nn.networks.image_translation import DigitDiscriminator, DigitGenerator, Norm
-from setminus.nn.networks.initialization import seeded
-from setminus.nn.networks.unet import PatchDiscriminator, UNetGenerator
-from setminus.nn.precision import adam, prepare
-from setminus.nn.task import Loop, Task
+from setminus.nn.losses import Direction, orthogonal_generator_loss
+from setminus.nn.networks import seeded
+from setminus.nn.passes import adam, prepare
+from setminus.nn.training import Loop, Task
+from setminus.nn.translation_networks import DigitDiscriminator, DigitGenerator, Norm, PatchDiscriminator, UNetGenerator
 from setminus.transfer.pixels import signed
 
 __all__ = ["Judge", "TransferConfig", "TransferTask", "digit_networks", "orthogonal_adversarial", "photo_networks"]
@@ -72,8 +71,7 @@ class TransferTask(Task):
 
     Examples
     --------
-    >>> from setminus.nn.task import TrainingConfig
-    >>> from setminus.nn.training import train
+    >>> from setminus.nn.training import TrainingConfig, train
     >>> task = TransferTask(digit_networks(8, 4, seed=0), *torch.rand(2, 6, 3, 8, 8), TransferConfig(batch_size=2))
     >>> outcome = train(task, TrainingConfig(steps=2))
     >>> sorted(outcome.history[-1])[:4]

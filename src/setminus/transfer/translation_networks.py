@@ -8,8 +8,7 @@ from torch import nn
 
 from setminus.errors import UserError
 from setminus.nn.cyclegan import CycleGAN
-from setminus.nn.networks.classifiers import DigitClassifier, PhotoClassifier
-from setminus.nn.networks.initialization import seeded
+from setminus.nn.networks import DigitClassifier, PhotoClassifier, seeded
 from setminus.transfer.transfer_task import digit_networks, photo_networks
 
 __all__ = ["LARGEST", "Kind", "check_width", "classifier_for", "kind_for", "networks_for"]

@@ -14,10 +14,8 @@ from setminus.adaptation.adaptation_task import AdaptationConfig, DomainData  # 
 from setminus.adaptation.dann import Dann  # noqa: E402
 from setminus.adaptation.source_only import SourceOnly  # noqa: E402
 from setminus.adaptation.vada import VadaConfig, VadaNetworks  # noqa: E402
-from setminus.nn.networks.adaptation import AdaptationNetwork, DomainDiscriminator  # noqa: E402
-from setminus.nn.networks.initialization import seeded  # noqa: E402
-from setminus.nn.task import TrainingConfig  # noqa: E402
-from setminus.nn.training import train  # noqa: E402
+from setminus.nn.networks import AdaptationNetwork, DomainDiscriminator, seeded  # noqa: E402
+from setminus.nn.training import TrainingConfig, train  # noqa: E402
 
 CONFIG = AdaptationConfig(VadaConfig(domain=0.1), batch=4, warmup=2)
 SMALL = {"width": 4, "discriminator_width": 4}

@@ -14,9 +14,8 @@ from setminus_paper.adaptation.feature_view import FeatureView, _spread, flat_fe
 from setminus_paper.adaptation.pairs import shifted_pair
 
 from setminus.datasets.split import Split
-from setminus.nn.precision import fast_precision
-from setminus.nn.task import TrainingConfig
-from setminus.nn.training import train
+from setminus.nn.passes import fast_precision
+from setminus.nn.training import TrainingConfig, train
 
 SIZE = table3.Size(width=4, photograph_width=4, steps=10, warmup=3, epochs=0, evaluations=5, seen_rows=40)
 

@@ -15,9 +15,8 @@ from setminus_paper.adaptation.pairs import shifted_pair
 from setminus_paper.adaptation.sizes import FIRST_SEED
 
 from setminus.datasets.split import Split
-from setminus.nn.precision import fast_precision
-from setminus.nn.task import TrainingConfig
-from setminus.nn.training import train
+from setminus.nn.passes import fast_precision
+from setminus.nn.training import TrainingConfig, train
 
 SIZE = table3.Size(width=4, photograph_width=4, steps=6, warmup=2, epochs=0, evaluations=3, seen_rows=40)
 FIRST_ADAPTED = {"source_only": 0, "cycada": 2}

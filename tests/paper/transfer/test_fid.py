@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 
 from setminus_paper.transfer.fid import ClassifierFeatures, frechet_distance  # noqa: E402
 
-from setminus.nn.networks.classifiers import PhotoClassifier  # noqa: E402
+from setminus.nn.networks import PhotoClassifier  # noqa: E402
 
 
 class Pooled(torch.nn.Module):

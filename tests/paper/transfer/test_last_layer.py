@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 from setminus_paper.transfer.last_layer import CANDIDATES, TRM, fit_last_layer  # noqa: E402
 
 from setminus.invariant.environment_task import pooled, risk  # noqa: E402
-from setminus.nn.networks.initialization import seeded  # noqa: E402
+from setminus.nn.networks import seeded  # noqa: E402
 
 BACKGROUNDS = (0.8, 0.4)
 EXACT_POOLED = math.log(0.95 / 0.05) / 2, math.log(0.8 / 0.2) / 2

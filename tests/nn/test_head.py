@@ -10,7 +10,7 @@ from setminus import orthogonalize_log
 
 torch = pytest.importorskip("torch")
 
-from setminus.nn.orthogonalize import OrthogonalHead  # noqa: E402
+from setminus.nn.head import OrthogonalHead  # noqa: E402
 
 PRIOR = [0.2, 0.3, 0.5]
 

@@ -1,46 +1,14 @@
-"""Networks on rows of numbers: a plain one, and the paper's for tables."""
+"""The paper's network for tables."""
 
 from __future__ import annotations
-
-from collections.abc import Callable, Sequence
-from itertools import pairwise
 
 import torch
 from torch import nn
 
 from setminus.errors import UserError
-from setminus.nn.networks.input_checks import check_rows
+from setminus.nn.networks import mlp
 
-__all__ = ["TabularNetwork", "mlp"]
-
-
-def mlp(sizes: Sequence[int], activation: Callable[[], nn.Module] = nn.ReLU) -> nn.Sequential:
-    """Linear layers with an activation between each two: ``Linear(sizes[0], sizes[1])``, activation, and so on.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        Inputs, hidden layers, outputs: two numbers or more.
-    activation : callable, default=torch.nn.ReLU
-        Makes the module between two layers. There is none after the last.
-
-    Returns
-    -------
-    torch.nn.Sequential
-
-    Examples
-    --------
-    >>> mlp((2, 64, 64, 3))(torch.zeros(5, 2)).shape
-    torch.Size([5, 3])
-    """
-    if len(sizes) < 2 or min(sizes) < 1:
-        raise UserError(
-            f"sizes are {tuple(sizes)}", expected="two or more positive numbers, inputs first, outputs last"
-        )
-    layers: list[nn.Module] = []
-    for n_inputs, n_outputs in pairwise(sizes):
-        layers += [nn.Linear(n_inputs, n_outputs), activation()]
-    return nn.Sequential(*layers[:-1])
+__all__ = ["TabularNetwork", "check_rows"]
 
 
 class TabularNetwork(nn.Module):  # type: ignore[misc]
@@ -90,3 +58,27 @@ class _RowEncoder(nn.Sequential):  # type: ignore[misc]
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         check_rows(x, self.n_features)
         return super().forward(x)
+
+
+def check_rows(rows: torch.Tensor, n_features: int) -> None:
+    """Refuse anything but rows of `n_features` numbers.
+
+    Parameters
+    ----------
+    rows : Tensor
+    n_features : int
+
+    Examples
+    --------
+    >>> check_rows(torch.zeros(5, 3), n_features=4)
+    Traceback (most recent call last):
+        ...
+    setminus.errors.UserError: the input has shape (5, 3): expected (n, 4); ...
+    """
+    if rows.ndim != 2 or rows.shape[1] != n_features:
+        fix = (
+            f"build the network with n_features={rows.shape[1]}, or pass other columns"
+            if rows.ndim == 2
+            else ("flatten each row to numbers")
+        )
+        raise UserError(f"the input has shape {tuple(rows.shape)}", expected=f"(n, {n_features}); {fix}")

@@ -1,29 +1,10 @@
-"""Networks on rows: their layers by hand, and what they refuse."""
+"""The network for tables: its sizes, its parts, and rows that it refuses."""
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from setminus.nn.networks.mlp import TabularNetwork, mlp  # noqa: E402
-
-
-def test_mlp_by_hand():
-    network, x = mlp((3, 5, 4, 2), torch.nn.Tanh), torch.randn(6, 3)
-    linear = [layer for layer in network if isinstance(layer, torch.nn.Linear)]
-    by_hand = linear[2](torch.tanh(linear[1](torch.tanh(linear[0](x)))))
-    torch.testing.assert_close(network(x), by_hand)
-    assert isinstance(network[-1], torch.nn.Linear)
-
-
-def test_mlp_without_a_hidden_layer_is_linear():
-    network = mlp((3, 2))
-    assert [type(layer) for layer in network] == [torch.nn.Linear]
-
-
-@pytest.mark.parametrize("sizes", [(3,), (), (3, 0, 2)])
-def test_mlp_refuses_sizes_of_no_layer(sizes):
-    with pytest.raises(ValueError, match="expected two or more positive numbers, inputs first, outputs last"):
-        mlp(sizes or (1,))
+from setminus_paper.fairness.network import TabularNetwork  # noqa: E402
 
 
 def test_the_tabular_network_is_the_paper_s():

@@ -13,11 +13,10 @@ torch = pytest.importorskip("torch")
 
 from torch.nn.functional import cross_entropy  # noqa: E402
 
-from setminus.nn import resume  # noqa: E402
+from setminus.nn import training as resume  # noqa: E402
 from setminus.nn.batches import Batches  # noqa: E402
 from setminus.nn.checkpoints import load_checkpoint, save_checkpoint  # noqa: E402
-from setminus.nn.task import Task, TrainingConfig  # noqa: E402
-from setminus.nn.training import train  # noqa: E402
+from setminus.nn.training import Task, TrainingConfig, train  # noqa: E402
 
 SCRIPT = Path(__file__).with_name("killed_training.py")
 CONFIG = TrainingConfig(steps=8, seed=2, clip=1.0, ema=0.9, log_every=1, evaluate_every=2, checkpoint_every=2)

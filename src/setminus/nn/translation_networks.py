@@ -1,4 +1,4 @@
-"""The generator of six layers and the discriminator of five that translate colored digits."""
+"""Generators and discriminators that translate images: a small pair for digits, UNet and PatchGAN for faces."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 from setminus.errors import UserError
-from setminus.nn.networks.input_checks import check_images
+from setminus.nn.networks import check_images
 
-__all__ = ["DigitDiscriminator", "DigitGenerator", "Norm"]
+__all__ = ["DigitDiscriminator", "DigitGenerator", "Norm", "PatchDiscriminator", "UNetGenerator"]
 
 Norm = Literal["batch", "group", "instance"]
 GROUPS = 8
@@ -119,3 +119,108 @@ NORMS = {
 
 def _normalised(channels: int, norm: Norm) -> list[nn.Module]:
     return [NORMS[norm](channels), nn.LeakyReLU(0.05)]
+
+
+class UNetGenerator(nn.Module):  # type: ignore[misc]
+    """Images to images of the same size, halved down to one pixel and doubled back, each level with a way across.
+
+    Every level is a convolution of 4 x 4 with stride 2 down and a transposed one up; what enters a level is passed
+    across to what leaves it. InstanceNorm, hence each image for itself.
+
+    Parameters
+    ----------
+    size : int, default=128
+        Height and width of the images: a power of 2, 32 or more. It has log2(size) levels.
+    width : int, default=64
+        Channels of the first level; they double with each level up to ``8 * width``.
+    channels : int, default=3
+
+    Examples
+    --------
+    >>> UNetGenerator(32, width=4)(torch.zeros(2, 3, 32, 32)).shape
+    torch.Size([2, 3, 32, 32])
+    """
+
+    def __init__(self, size: int = 128, *, width: int = 64, channels: int = 3) -> None:
+        super().__init__()
+        if size < 32 or size & (size - 1):
+            raise UserError(f"size is {size}", expected="a power of 2, 32 or more; resize the images")
+        self.size = size
+        self.channels = channels
+        n_levels = size.bit_length() - 1
+        widths = [width * min(2**level, 8) for level in range(n_levels)]
+        # a map of one pixel, at the bottom, is its own mean: no InstanceNorm there
+        inner: nn.Module = nn.Sequential(
+            nn.LeakyReLU(0.2), nn.Conv2d(widths[-2], widths[-1], 4, 2, padding=1), *_up(widths[-1], widths[-2])
+        )
+        for level in range(n_levels - 2, 0, -1):
+            above, here = widths[level - 1], widths[level]
+            down = [nn.LeakyReLU(0.2), nn.Conv2d(above, here, 4, 2, padding=1, bias=False), nn.InstanceNorm2d(here)]
+            inner = nn.Sequential(*down, _Across(inner), *_up(2 * here, above))
+        self.layers = nn.Sequential(
+            nn.Conv2d(channels, width, 4, 2, padding=1),
+            _Across(inner),
+            nn.ReLU(),
+            nn.ConvTranspose2d(2 * width, channels, 4, 2, padding=1),
+            nn.Tanh(),
+        )
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Images of the shape that came, in [-1, 1]."""
+        check_images(images, self.channels, size=self.size)
+        return self.layers(images)
+
+
+class PatchDiscriminator(nn.Module):  # type: ignore[misc]
+    """One logit for each of many overlapping patches of 70 x 70 pixels.
+
+    Convolutions of 4 x 4: three with stride 2, two without, to `width`, twice, four times, eight times `width`
+    channels, then 1; LeakyReLU 0.2 after each but the last, InstanceNorm between.
+
+    Parameters
+    ----------
+    width : int, default=64
+    channels : int, default=3
+        Of the images, whose sides are 32 or more.
+
+    Examples
+    --------
+    >>> PatchDiscriminator(width=4)(torch.zeros(2, 3, 128, 128)).shape
+    torch.Size([2, 1, 14, 14])
+    """
+
+    def __init__(self, *, width: int = 64, channels: int = 3) -> None:
+        super().__init__()
+        self.channels = channels
+        layers: list[nn.Module] = [nn.Conv2d(channels, width, 4, 2, padding=1), nn.LeakyReLU(0.2)]
+        for n_inputs, stride in ((width, 2), (2 * width, 2), (4 * width, 1)):
+            layers += [
+                nn.Conv2d(n_inputs, 2 * n_inputs, 4, stride, padding=1, bias=False),
+                nn.InstanceNorm2d(2 * n_inputs),
+                nn.LeakyReLU(0.2),
+            ]
+        self.layers = nn.Sequential(*layers, nn.Conv2d(8 * width, 1, 4, padding=1))
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Logits of shape (n, 1, rows of patches, columns of patches)."""
+        check_images(images, self.channels, at_least=32)
+        return self.layers(images)
+
+
+class _Across(nn.Module):  # type: ignore[misc]
+    """What came in next to what the inner levels made of it."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x, self.inner(x)], dim=1)
+
+
+def _up(n_inputs: int, n_outputs: int) -> list[nn.Module]:
+    return [
+        nn.ReLU(),
+        nn.ConvTranspose2d(n_inputs, n_outputs, 4, 2, padding=1, bias=False),
+        nn.InstanceNorm2d(n_outputs),
+    ]

@@ -8,14 +8,18 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from setminus.core.orthogonalize import orthogonalize  # noqa: E402
-from setminus.nn.adversarial import (  # noqa: E402
+from setminus.nn.losses import (  # noqa: E402  # noqa: E402
+    conditional_entropy,
+    cycle_loss,
     domain_discriminator_loss,
     domain_encoder_loss,
     gan_discriminator_loss,
     gan_generator_loss,
+    identity_loss,
     log_density_ratio,
     orthogonal_generator_loss,
     orthogonal_logits,
+    virtual_adversarial_loss,
 )
 
 
@@ -184,3 +188,139 @@ def test_refused_orthogonal_logits():
         orthogonal_logits(torch.zeros(3), torch.zeros(3, 1), "a_to_b")
     with pytest.raises(ValueError, match="expected one ratio per image"):
         orthogonal_logits(torch.zeros(4, 1), torch.zeros(3), "a_to_b")
+
+
+def normal(*shape, seed=0, dtype=torch.float64):
+    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("loss", [cycle_loss, identity_loss])
+def test_consistency_by_hand(loss):
+    a, b = torch.tensor([[1.0, 2.0]]), torch.tensor([[0.0], [4.0]])
+    # |1 - 1| and |0 - 2|, then |3 - 0| and |4 - 4|
+    assert loss(a, torch.tensor([[1.0, 0.0]]), b, torch.tensor([[3.0], [4.0]])).item() == 1 + 1.5
+    assert loss(a, a, b, b).item() == 0
+
+
+def test_consistency_refuses_images_that_do_not_pair():
+    a = torch.zeros(4, 3)
+    with pytest.raises(ValueError, match=r"b_again has shape \(1, 3\), its original \(4, 3\)"):
+        cycle_loss(a, a, a, a[:1])
+    with pytest.raises(ValueError, match=r"a_from_a has shape \(3,\)"):
+        identity_loss(a, a[0], a, a)
+
+
+def test_entropy_by_hand():
+    logits = torch.tensor([[0.25, 0.75], [0.5, 0.5]], dtype=torch.float64).log()
+    by_hand = (-(0.25 * math.log(0.25) + 0.75 * math.log(0.75)) + math.log(2)) / 2
+    assert conditional_entropy(logits).item() == pytest.approx(by_hand, abs=1e-12)
+    # logits and log-probabilities are the same to it
+    assert conditional_entropy(logits + 3).item() == pytest.approx(by_hand, abs=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5, 43])
+def test_entropy_lies_between_none_and_log_c(n_classes):
+    assert conditional_entropy(torch.zeros(3, n_classes)).item() == pytest.approx(math.log(n_classes))
+    sure = 1000 * torch.nn.functional.one_hot(torch.arange(2), n_classes).float()
+    assert conditional_entropy(sure.requires_grad_()).item() == 0
+    conditional_entropy(sure).backward()
+    assert torch.isfinite(sure.grad).all()
+
+
+def kl(p_logits, q_logits):
+    log_p, log_q = p_logits.log_softmax(-1), q_logits.log_softmax(-1)
+    return (log_p.exp() * (log_p - log_q)).sum(-1)
+
+
+def test_vat_of_a_constant_classifier_is_zero():
+    constant = torch.nn.Linear(5, 3)
+    torch.nn.init.zeros_(constant.weight)
+    x = normal(8, 5, dtype=torch.float32)
+    loss = virtual_adversarial_loss(constant, x)
+    assert loss.item() == 0
+    loss.backward()
+    assert torch.isfinite(constant.weight.grad).all()
+    assert virtual_adversarial_loss(torch.nn.Linear(5, 3), x).item() > 0
+
+
+def test_vat_by_hand_on_two_classes():
+    """With one log odds v @ x the worst direction is v itself, whatever the start: the curvature has rank one."""
+    v, x = normal(6), normal(4, 6, seed=1)
+
+    def classifier(x):
+        return torch.stack([torch.zeros(len(x), dtype=x.dtype), x @ v], dim=1)
+
+    toward = 0.5 * v / v.norm()
+    candidates = torch.stack([kl(classifier(x), classifier(x + s * toward)) for s in (1, -1)])
+    losses = [
+        virtual_adversarial_loss(classifier, row, radius=0.5, xi=1e-4, clean_logits=classifier(row))
+        for row in x[:, None]
+    ]
+    # both signs have the same curvature; which one comes out is the start's choice
+    gap = (torch.stack(losses) - candidates).abs().min(0).values
+    assert gap.max() < 1e-6
+    a_random_step = 0.5 * torch.nn.functional.normalize(normal(4, 6, seed=2), dim=1)
+    assert kl(classifier(x), classifier(x + a_random_step)).mean() < torch.stack(losses).mean()
+
+
+def test_vat_climbs_with_power_steps_to_the_largest_curvature():
+    weight, x = normal(10, 3), normal(1, 10, seed=1)
+
+    def classifier(x):
+        return x @ weight
+
+    p = classifier(x).softmax(-1)[0]
+    fisher = weight @ (torch.diag(p) - torch.outer(p, p)) @ weight.T
+    top = torch.linalg.eigvalsh(fisher)[-1]
+    radius = 1e-3
+    few, many = (
+        virtual_adversarial_loss(
+            classifier, x, radius=radius, xi=1e-5, power_steps=k, generator=torch.Generator().manual_seed(3)
+        )
+        for k in (1, 30)
+    )
+    assert many.item() == pytest.approx(0.5 * radius**2 * top.item(), rel=1e-2)
+    assert 0 < few <= many * (1 + 1e-2)
+
+
+def test_vat_step_has_the_radius_in_every_row():
+    steps, x = [], normal(5, 2, 3, 3, dtype=torch.float32)
+    weight = normal(18, 4, seed=1, dtype=torch.float32)
+
+    def classifier(inputs):
+        steps.append((inputs - x).flatten(1).norm(dim=1).detach())
+        return inputs.flatten(1) @ weight
+
+    virtual_adversarial_loss(classifier, x, xi=1e-2)
+    clean, probe, final = steps
+    assert clean.max() == 0
+    torch.testing.assert_close(probe, torch.full((5,), 1e-2), rtol=1e-3, atol=0)
+    torch.testing.assert_close(final, torch.full((5,), 3.5), rtol=1e-5, atol=0)
+    steps.clear()
+    virtual_adversarial_loss(classifier, x, clean_logits=x.flatten(1) @ weight)
+    assert len(steps) == 2
+
+
+def test_vat_reaches_the_weights_by_its_last_pass_alone():
+    network = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3)).double()
+    x = normal(7, 5).requires_grad_()
+    one, two = (
+        virtual_adversarial_loss(network, x, xi=1e-4, generator=torch.Generator().manual_seed(4)) for _ in range(2)
+    )
+    assert one.item() == two.item()
+    assert all(p.grad is None for p in network.parameters())
+    one.backward()
+    assert x.grad is None
+    assert all(p.grad.abs().sum() > 0 for p in network.parameters())
+    clean_logits = network(x).detach().requires_grad_()
+    virtual_adversarial_loss(network, x, clean_logits=clean_logits).backward()
+    assert clean_logits.grad is None
+    with torch.no_grad():
+        read = virtual_adversarial_loss(network, x, xi=1e-4, generator=torch.Generator().manual_seed(4))
+    assert read.item() == one.item()
+
+
+@pytest.mark.parametrize("wrong", [{"radius": 0}, {"xi": -1e-6}, {"power_steps": 0}])
+def test_vat_refuses_steps_that_go_nowhere(wrong):
+    with pytest.raises(ValueError, match="expected positive lengths and 1 or more"):
+        virtual_adversarial_loss(lambda x: x, torch.zeros(2, 2), **wrong)
