@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from setminus_paper.report.laboratory.section import draw_picture, seeds_in_words, summary_of
+from setminus_paper.figures import draw_picture, seeds_in_words, summary_of
 
 from setminus.records import read_records
 

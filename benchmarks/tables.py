@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from setminus_paper.report.laboratory.section import draw_picture
+from setminus_paper.figures import draw_picture
 
 from benchmarks import adapter_tables, paper_tables
 from benchmarks.picture import draw

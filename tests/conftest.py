@@ -3,7 +3,6 @@ from importlib import import_module
 
 import numpy as np
 import pytest
-import setminus_paper.report.laboratory
 from setminus_paper.experiments import EXPERIMENTS, reproduce
 
 
@@ -69,8 +68,8 @@ def dies_at(seeds, step, *, seed, alive):
 def raises(seeds, step):
     yield {"value": 0}
     raise ZeroDivisionError("no half of nothing")
-'''
-TOY_CHARTS = """
+
+
 from setminus.report.charts.chart import Area, Bars, Chart, Line, Points, Rule, Surface
 
 
@@ -99,22 +98,18 @@ def charts(records):
 
 def summary(records):
     return [("mean <b>value</b>", "more than 0", str(sum(r["metrics"]["value"] for r in records) / len(records)))]
-"""
+'''
 
 
 @pytest.fixture(scope="session")
 def toy(tmp_path_factory):
     """A small experiment called toy, with charts of every kind; gives its module."""
-    folders = tmp_path_factory.mktemp("experiment"), tmp_path_factory.mktemp("charts")
-    (folders[0] / "toy_experiment.py").write_text(TOY_EXPERIMENT)
-    (folders[1] / "toy.py").write_text(TOY_CHARTS)
+    folder = tmp_path_factory.mktemp("experiment")
+    (folder / "toy_experiment.py").write_text(TOY_EXPERIMENT)
     with pytest.MonkeyPatch.context() as patch:
         # other processes get this path, too
-        patch.syspath_prepend(folders[0])
+        patch.syspath_prepend(folder)
         patch.setitem(EXPERIMENTS, "toy", "toy_experiment")
-        patch.setattr(
-            setminus_paper.report.laboratory, "__path__", [*setminus_paper.report.laboratory.__path__, str(folders[1])]
-        )
         yield import_module("toy_experiment")
 
 

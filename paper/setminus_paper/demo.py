@@ -11,7 +11,7 @@ from setminus.commands.demo import Part, Records, Summary
 from setminus.records import Record
 from setminus_paper.data.images import load_images
 from setminus_paper.experiments import TRAINING, reproduce
-from setminus_paper.report.laboratory.section import summary_of, title_of
+from setminus_paper.figures import summary_of, title_of
 from setminus_paper.run import Progress, execute
 
 if TYPE_CHECKING:

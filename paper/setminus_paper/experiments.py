@@ -16,7 +16,7 @@ from setminus_paper.run import Progress, Run, execute
 if TYPE_CHECKING:
     from setminus.progress import Step
 
-__all__ = ["EXPERIMENTS", "GROUPS", "Scale", "find_names", "plan_runs", "records_of", "reproduce"]
+__all__ = ["EXPERIMENTS", "GROUPS", "Scale", "find_names", "load_view", "plan_runs", "records_of", "reproduce"]
 
 Scale = Literal["quick", "paper"]
 
@@ -40,8 +40,8 @@ EXPERIMENTS: dict[str, str] = {
     **{name: f"setminus_paper.claims.{name}" for name in LABORATORY},
     **{name: f"setminus_paper.fairness.{name}" for name in FAIRNESS},
     "table1": "setminus_paper.transfer.table1",
-    "fig3": "setminus_paper.transfer.table1_samples",
-    "fig4": "setminus_paper.transfer.table1_samples",
+    "fig3": "setminus_paper.claims.fig3",
+    "fig4": "setminus_paper.claims.fig4",
     "table2": "setminus_paper.transfer.table2",
     "table6": "setminus_paper.transfer.table6",
     "table3": "setminus_paper.adaptation.table3",
@@ -54,6 +54,18 @@ A module has `CLAIM`, `DEFAULT_SEEDS`, ``plan(scale, seeds)``, and where it comp
 `METHODS`; its plan then takes ``methods``, too, and likewise `PAIRS` of domains and ``pairs``, and `SHIFTS` of the
 class mix, its usual ones, and ``shifts``. Where another section of the page than the laboratory's shows its records, it
 has a `JOB`; where it plans runs of another experiment, whose records it shows in its own way, `RECORDS_OF` that.
+"""
+VIEWS: dict[str, str] = {
+    **dict.fromkeys(("table1", "table2", "table6"), "setminus_paper.report.style_transfer"),
+    **dict.fromkeys(("table4", "table5"), "setminus_paper.report.fairness_tables"),
+    "table3": "setminus_paper.report.domain_adaptation",
+    "principals": "setminus_paper.report.principals",
+    "small_digits": "setminus_paper.report.small_digits",
+}
+"""The module that shows an experiment's records, where it is not the one that measures.
+
+It has ``summary(records)``, rows of (quantity, expected, measured), and ``charts(records)``, of which `PER_ROW` (3 by
+default) stand side by side in a picture, or ``draw(records, path)`` for a picture of another kind.
 """
 TRAINING = ("torch", "lightning_fabric", "safetensors", "torchmetrics", "PIL")
 """What the extra nn brings."""
@@ -78,6 +90,12 @@ def find_names(wanted: Iterable[str]) -> list[str]:
             raise UserError(f"there is no experiment {name!r}", do=f"{_advice(name, [*EXPERIMENTS, *GROUPS])}")
         found += GROUPS.get(name, (name,))
     return list(dict.fromkeys(found))
+
+
+def load_view(name: str) -> Any:
+    """The module that shows an experiment's records; a name that is not listed is refused, not imported."""
+    (known,) = find_names([name])
+    return import_module(VIEWS.get(known, EXPERIMENTS[known]))
 
 
 def records_of(name: str) -> str:

@@ -135,7 +135,7 @@ def _measure(name: str, folder: Path, display: Display, options: dict[str, Any])
 
 def _show(name: str, records: list[dict[str, Any]], file: Path, folder: Path, display: Display, *, page: bool) -> None:
     """The numbers in the terminal, the charts as a picture, and the page; then where all of it is."""
-    from setminus_paper.report.laboratory.section import draw_picture, summary_of, title_of
+    from setminus_paper.figures import draw_picture, summary_of, title_of
 
     display.summary(title_of(name), summary_of(records))
     display.say("")

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from setminus_paper.experiments import EXPERIMENTS
+from setminus_paper.experiments import EXPERIMENTS, VIEWS
 
 from setminus.records import read_records
 from tests.made_tables import made_records
@@ -124,6 +124,7 @@ def test_figures_of_a_table_are_drawn_from_its_records(command, toy, tmp_path, m
     made = [made_digits("vanilla"), made_digits("orthogonal_oracle")]
     monkeypatch.setitem(EXPERIMENTS, "table1", "toy_experiment")
     for name in ("fig3", "fig4"):
+        monkeypatch.setitem(VIEWS, name, EXPERIMENTS[name])
         monkeypatch.setitem(EXPERIMENTS, name, "toy_experiment")
     monkeypatch.setattr("setminus_paper.experiments.records_of", lambda name: "table1")
     monkeypatch.setattr("setminus_paper.experiments.execute", lambda *_, **__: made)

@@ -11,6 +11,7 @@ from setminus.report.charts.plotly_charts import plotly_figure
 from setminus.report.charts.signs import kind_colours
 from setminus.report.page import same_experiment
 from setminus.report.theme import Figure
+from setminus_paper.figures import title_of
 from setminus_paper.report.adaptation_charts import (
     MANY_CLASSES,
     class_chart,
@@ -43,7 +44,6 @@ from setminus_paper.report.adaptation_standing import (
     split,
     verdicts,
 )
-from setminus_paper.report.laboratory.section import title_of
 
 __all__ = ["ABOUT_RULES", "charts", "domain_adaptation_section", "summary"]
 

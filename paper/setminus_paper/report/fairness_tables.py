@@ -12,6 +12,7 @@ from setminus.report.charts.plotly_charts import plotly_figure
 from setminus.report.charts.signs import places
 from setminus.report.page import same_experiment
 from setminus.report.theme import Figure
+from setminus_paper.figures import title_of
 from setminus_paper.report.fairness_rows import KINDS, METRICS, RULES, Row, estimate, rows_of
 from setminus_paper.report.fairness_standing import (
     NAMES,
@@ -22,7 +23,6 @@ from setminus_paper.report.fairness_standing import (
     shown,
     standing,
 )
-from setminus_paper.report.laboratory.section import title_of
 
 __all__ = ["ABOUT_RULES", "charts", "fairness_tables_section", "summary"]
 

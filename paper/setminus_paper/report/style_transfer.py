@@ -12,7 +12,7 @@ from setminus.report.charts.numbers import chart_in_words, chart_table
 from setminus.report.charts.plotly_charts import plotly_figure
 from setminus.report.charts.signs import places
 from setminus.report.page import same_experiment
-from setminus_paper.report.laboratory.section import title_of
+from setminus_paper.figures import title_of
 from setminus_paper.report.sample_grids import sample_grids
 from setminus_paper.report.style_transfer_notes import about, notes, scoring
 from setminus_paper.report.style_transfer_rows import Row, compared, rows_of, scores_of, shown, steps_of, summary

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 from setminus_paper.claims import fig2c
-from setminus_paper.report.laboratory import fig2c as drawn
+from setminus_paper.claims import fig2c as drawn
 
 from setminus.transfer.domain_classifiers import ClassifierConfig
 

@@ -3,8 +3,8 @@
 import json
 
 import pytest
+from setminus_paper.figures import charts_of, summary_of
 from setminus_paper.report.fairness_tables import charts, fairness_tables_section, summary
-from setminus_paper.report.laboratory.section import charts_of, summary_of
 
 from setminus.report.charts.signs import places
 from setminus.report.page import build_page

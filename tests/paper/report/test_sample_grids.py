@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from PIL import Image
-from setminus_paper.report.laboratory import fig3, fig4
+from setminus_paper.claims import fig3, fig4
 from setminus_paper.report.sample_grids import draw_grids, sample_grids
 
 from tests.made_transfers import made_digits, made_faces, png

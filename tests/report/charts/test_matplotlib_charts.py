@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.image import imread
-from setminus_paper.report.laboratory.section import charts_of
+from setminus_paper.figures import charts_of
 
 from setminus.report.charts import matplotlib_charts
 from setminus.report.charts.chart import Bars, Chart, Line, Points, Rule

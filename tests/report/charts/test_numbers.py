@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from setminus_paper.report.laboratory.section import charts_of
+from setminus_paper.figures import charts_of
 
 from setminus.report.charts.chart import Area, Bars, Chart, Line, Points, Rule, Surface
 from setminus.report.charts.numbers import chart_in_words, chart_table

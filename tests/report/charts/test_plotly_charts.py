@@ -4,7 +4,7 @@ import json
 
 import plotly.graph_objects as go
 import pytest
-from setminus_paper.report.laboratory.section import charts_of
+from setminus_paper.figures import charts_of
 
 from setminus.report.charts.chart import Area, Bars, Chart, Line, Points, Rule, Surface
 from setminus.report.charts.plotly_charts import plotly_figure

@@ -1,1 +1,1 @@
-"""The charts of the laboratory's records: one file for each figure or claim."""
+"""The former place of `setminus_paper.figures`, which an older installation still names."""

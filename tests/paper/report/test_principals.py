@@ -1,5 +1,5 @@
 import pytest
-from setminus_paper.report.laboratory import principals
+from setminus_paper.report import principals
 
 from setminus.report.charts.chart import Bars, Rule
 

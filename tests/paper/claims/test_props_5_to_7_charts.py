@@ -27,7 +27,7 @@ def made(name):
 @pytest.fixture(scope="module", params=[*ROWS])
 def drawn(request):
     records = made(request.param)
-    return records, import_module(f"setminus_paper.report.laboratory.{request.param}")
+    return records, import_module(f"setminus_paper.claims.{request.param}")
 
 
 MARKS = {

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setminus.report.charts.chart import Bars, Chart
-from setminus_paper.report.laboratory.over_seeds import mean_and_deviation
+from setminus_paper.claims.over_seeds import mean_and_deviation
 
 __all__ = ["charts", "summary"]
 

@@ -1,7 +1,7 @@
 """The charts of figure 2 and of the pitfalls say what the records say."""
 
 import pytest
-from setminus_paper.report.laboratory import fig2a, fig2b, pitfalls
+from setminus_paper.claims import fig2a, fig2b, pitfalls
 
 from setminus.report.charts.chart import Line
 

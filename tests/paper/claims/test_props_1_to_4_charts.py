@@ -35,7 +35,7 @@ def experiment(request):
 
 def test_charts_say_what_the_paper_claims_and_what_is_seen(experiment):
     name, records = experiment
-    drawn = import_module(f"setminus_paper.report.laboratory.{name}").charts(records)
+    drawn = import_module(f"setminus_paper.claims.{name}").charts(records)
     assert len(drawn) == 2 and all(isinstance(chart, Chart) for chart in drawn)
     assert "Seen" in drawn[0].caption and "The pa" in drawn[0].caption
     for chart in drawn:
@@ -45,7 +45,7 @@ def test_charts_say_what_the_paper_claims_and_what_is_seen(experiment):
 
 def test_the_numbers_of_the_captions_come_from_the_records(experiment):
     name, records = experiment
-    module = import_module(f"setminus_paper.report.laboratory.{name}")
+    module = import_module(f"setminus_paper.claims.{name}")
     changed = json.loads(json.dumps(records), parse_float=lambda text: 3 * float(text))
     for record, original in zip(changed, records, strict=True):
         record["config"] = original["config"]
@@ -55,6 +55,6 @@ def test_the_numbers_of_the_captions_come_from_the_records(experiment):
 
 def test_summary_rows_are_three_texts(experiment):
     name, records = experiment
-    rows = import_module(f"setminus_paper.report.laboratory.{name}").summary(records)
+    rows = import_module(f"setminus_paper.claims.{name}").summary(records)
     assert len(rows) >= 6
     assert all(len(row) == 3 and all(isinstance(cell, str) for cell in row) and row[2] for row in rows)

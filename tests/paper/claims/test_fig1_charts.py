@@ -1,8 +1,8 @@
 from contextlib import nullcontext
 
 import pytest
+from setminus_paper.claims import fig1
 from setminus_paper.claims import fig1 as experiment
-from setminus_paper.report.laboratory import fig1
 
 from setminus.report.charts.chart import Bars, Points, Surface
 

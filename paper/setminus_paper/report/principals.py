@@ -9,7 +9,7 @@ from setminus.report.charts.chart import Bars, Chart, Rule
 
 __all__ = ["charts", "summary"]
 
-COLUMNS = 2
+PER_ROW = 2
 
 Record = dict[str, Any]
 Way = tuple[str, str]

@@ -1,5 +1,5 @@
 import pytest
-from setminus_paper.report.laboratory import small_digits
+from setminus_paper.report import small_digits
 
 from setminus.report.charts.chart import Bars
 

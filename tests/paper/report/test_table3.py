@@ -1,6 +1,6 @@
 """Table 3 in the terminal: the numbers beside the paper's, and what is gained as a picture."""
 
-from setminus_paper.report.laboratory.table3 import charts, summary
+from setminus_paper.report.domain_adaptation import charts, summary
 
 from tests.made_adaptation import made_record
 

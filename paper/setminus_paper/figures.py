@@ -1,0 +1,151 @@
+"""What is shown of an experiment: its title, charts, picture and numbers, and its section of the page."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from setminus.report.charts.chart import Chart
+from setminus.report.charts.matplotlib_charts import draw
+from setminus.report.charts.numbers import chart_in_words, chart_table
+from setminus.report.charts.plotly_charts import plotly_figure
+from setminus.report.charts.signs import places
+from setminus.report.page import same_experiment
+from setminus_paper.experiments import load_view
+
+__all__ = [
+    "charts_of",
+    "draw_picture",
+    "laboratory_section",
+    "seeds_in_words",
+    "summary_of",
+    "title_of",
+]
+
+Records = Sequence[dict[str, Any]]
+
+HEADINGS = {
+    "figures": ("Figures", "What was measured"),
+    "numbers": ("Numbers", "Beside what was expected"),
+    "repeat": ("Repeat", "Run it again"),
+}
+KINDS = {"fig": "Figure", "prop": "Proposition", "theorem": "Theorem", "table": "Table"}
+
+
+def title_of(name: str) -> str:
+    """An experiment's name in words.
+
+    Examples
+    --------
+    >>> title_of("fig2a"), title_of("prop4"), title_of("pitfalls")
+    ('Figure 2a', 'Proposition 4', 'Pitfalls')
+    """
+    kind = re.fullmatch(r"([a-z]+?)(\d+[a-z]?)", name)
+    if kind and kind[1] in KINDS:
+        return f"{KINDS[kind[1]]} {kind[2]}"
+    return name.replace("_", " ").capitalize()
+
+
+def charts_of(records: Records) -> list[Chart]:
+    """The charts of one experiment's records, by the module that has its name."""
+    charts: list[Chart] = load_view(records[0]["name"]).charts(list(records))
+    return charts
+
+
+def draw_picture(name: str, records: Records, path: str | os.PathLike[str]) -> bool:
+    """Draw the picture of a figure, a table or a claim, if there is anything to draw.
+
+    Parameters
+    ----------
+    name : str
+        What the picture is of; its module has a `draw` of its own, or `charts` of which as many stand side by side as
+        its `PER_ROW` says, or three.
+    records : sequence of dict
+        Which may be those of another experiment, such as the table that a figure shows images of.
+    path : path
+        A PNG file.
+
+    Returns
+    -------
+    bool
+        Whether it was drawn.
+    """
+    module = load_view(name)
+    if hasattr(module, "draw"):
+        module.draw(list(records), path)
+        return True
+    charts = module.charts(list(records))
+    if charts:
+        draw(charts, path, columns=int(getattr(module, "PER_ROW", 3)))
+    return bool(charts)
+
+
+def summary_of(records: Records) -> list[tuple[str, str, str]]:
+    """Rows of what was measured: what, what was expected, what came out."""
+    rows: list[tuple[str, str, str]] = load_view(records[0]["name"]).summary(list(records))
+    return rows
+
+
+def laboratory_section(records: Records) -> dict[str, Any]:
+    """What the template ``laboratory.html.j2`` shows of an experiment.
+
+    Parameters
+    ----------
+    records : sequence of dict
+        All of one experiment at one scale, their job "laboratory".
+
+    Returns
+    -------
+    dict
+        Names of the template; `figures` maps the id of a figure to its plotly dictionary.
+    """
+    name, scale = same_experiment(records[0])
+    charts = charts_of(records)
+    duration = _duration(sum(record["seconds"] for record in records))
+    plots = []
+    for number, chart in enumerate(charts):
+        heads, rows = chart_table(chart)
+        plots.append(
+            {"id": f"chart-{number}", "chart": chart, "about": chart_in_words(chart), "heads": heads, "rows": rows}
+        )
+    figures = {
+        plot["id"]: plotly_figure(chart, signs)
+        for plot, chart, signs in zip(plots, charts, places(charts), strict=True)
+    }
+    return {
+        "template": "laboratory.html.j2",
+        "package": "setminus_paper.report",
+        "brief": True,
+        "headings": {key: names for key, names in HEADINGS.items() if key != "figures" or charts},
+        "task": {"data": f"{name}, {scale} scale" if scale else name},
+        "rows": f"{seeds_in_words(records)}, {duration}",
+        "duration": duration,
+        "title": title_of(name),
+        "lead": records[-1].get("claim", ""),
+        "plots": plots,
+        "summary": summary_of(records),
+        "command": records[-1]["command"],
+        "figures": figures,
+    }
+
+
+def seeds_in_words(records: Records) -> str:
+    """How many seeds each setting was measured with.
+
+    Examples
+    --------
+    >>> seeds_in_words([{"config": {"n": n}, "seed": seed} for n, seeds in ((9, 1), (99, 3)) for seed in range(seeds)])
+    '1 to 3 seeds'
+    """
+    seeds: dict[str, set[int]] = {}
+    for record in records:
+        seeds.setdefault(json.dumps(record["config"], sort_keys=True), set()).add(record["seed"])
+    fewest, most = min(map(len, seeds.values())), max(map(len, seeds.values()))
+    return (f"{fewest} to " if fewest < most else "") + f"{most} seed{'s' if most > 1 else ''}"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

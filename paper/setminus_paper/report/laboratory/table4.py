@@ -1,5 +1,0 @@
-"""Table 4: Adult, as its section of the page draws and tells it."""
-
-from setminus_paper.report.fairness_tables import charts, summary
-
-__all__ = ["charts", "summary"]
