@@ -28,7 +28,8 @@ import pytest
 
 __all__ = ["Covered", "cover", "in_fork", "mirror", "outcome", "preload"]
 
-COPIED = ("src", "tests", "benchmarks", "pyproject.toml", "README.md")
+COPIED = ("src", "paper", "tests", "benchmarks", "pyproject.toml", "README.md", "SECURITY.md")
+OURS = ("setminus", "setminus_paper", "tests", "benchmarks", "__main__")
 MEMORY = 12 << 30
 """Bytes of address space of one run: a mutant that asks for more fails."""
 
@@ -183,7 +184,7 @@ def _cover(package: str, store: Path, state: list[str], tree: Path) -> int:
         for line, contexts in data.contexts_by_lineno(file).items():
             tests = {test for one in contexts for test in recorder.users.get(one, [one])}
             lines[str(line)] = sorted(tests & recorder.seconds.keys())
-    modules = [name for name in sys.modules if name.partition(".")[0] not in ("setminus", "tests", "__main__")]
+    modules = [name for name in sys.modules if name.partition(".")[0] not in OURS]
     covered = {"state": state, "seconds": recorder.seconds, "by_line": by_line, "modules": modules}
     if code == 0:
         store.write_text(json.dumps(covered))
@@ -193,9 +194,9 @@ def _cover(package: str, store: Path, state: list[str], tree: Path) -> int:
 def _pytest(tree: Path, tests: Sequence[str], plugins: Sequence[object] = (), *, limit: int | None = None) -> int:
     """Run these tests, in this order, in the copy; with a limit in seconds, and then in silence."""
     os.chdir(tree)
-    os.environ |= ENVIRONMENT | {"PYTHONPATH": str(tree / "src")}
+    os.environ |= ENVIRONMENT | {"PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree / 'paper'}"}
     sys.dont_write_bytecode = limit is not None
-    sys.path[:0] = [str(tree / "src")]
+    sys.path[:0] = [str(tree / "src"), str(tree / "paper")]
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     if limit is not None:
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))

@@ -4,6 +4,7 @@ A fork may crash, hang, fill its memory or be killed, and nothing of it remains 
 """
 
 import contextlib
+import functools
 import gc
 import importlib
 import json
@@ -84,6 +85,7 @@ def _serve():
     os.dup2(2, 1)
     for name in sys.argv[1:]:
         importlib.import_module(name)
+    _build_once()
     gc.freeze()
     for line in questions:
         jobs = [Job(**job) for job in json.loads(line)]
@@ -92,6 +94,16 @@ def _serve():
         said = [[_said(job, n, name) for name in ("stdout", "stderr")] for n, job in enumerate(jobs)]
         answers.write(json.dumps([(codes[n], *texts) for n, texts in enumerate(said)]) + "\n")
         answers.flush()
+
+
+def _build_once():
+    """Make typer's commands here: each fork would make the same ones."""
+    import typer.main
+
+    from setminus.commands.app import app
+
+    typer.main.get_command = functools.cache(typer.main.get_command)
+    typer.main.get_command(app)
 
 
 def _learn(names):
