@@ -221,7 +221,7 @@ class _Order:
 
 
 class _Recorder:
-    """Notes the lines that each test runs, and those of shared fixtures for each test that asks for them."""
+    """Notes the lines that each test runs, with those of its file and of the shared fixtures that it asks for."""
 
     def __init__(self, coverage: Any) -> None:
         self.coverage = coverage
@@ -230,7 +230,14 @@ class _Recorder:
         self.contexts = [""]
 
     @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(self, collector: Any) -> Any:
+        # what a file of tests computes when it is imported is for all of its tests
+        with self._within(f"file {collector.nodeid}"):
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: Any) -> Any:
+        self.users.setdefault(f"file {item.nodeid.partition('::')[0]}", []).append(item.nodeid)
         for name in getattr(item, "fixturenames", ()):
             self.users.setdefault(f"fixture {name}", []).append(item.nodeid)
         start = time.perf_counter()

@@ -99,3 +99,26 @@ def test_a_scratch_folder_is_readable_by_its_owner_alone(tmp_path):
         if os.name == "posix":
             assert folder.stat().st_mode & 0o077 == 0
     assert not Path(folder).exists()
+
+
+def test_a_link_stays_a_link_and_what_it_leads_to_is_replaced(tmp_path):
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "17").write_text("old")
+    link, other = tmp_path / "latest.txt", tmp_path / "new.txt"
+    link.symlink_to("store/17")
+    other.symlink_to("store/18")
+    with atomic_writes(link, other) as partials:
+        assert [partial.name for partial in partials] == ["latest.txt", "new.txt"]
+        for partial in partials:
+            partial.write_text("new")
+    assert link.is_symlink()
+    assert other.is_symlink()
+    assert [(tmp_path / "store" / name).read_text() for name in ("17", "18")] == ["new", "new"]
+
+
+def test_a_link_that_leads_to_itself_is_not_replaced(tmp_path):
+    link = tmp_path / "loop"
+    link.symlink_to("loop")
+    with pytest.raises(OSError, match="symbolic links"), atomic_write(link) as partial:
+        partial.write_text("new")
+    assert link.is_symlink()

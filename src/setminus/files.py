@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import re
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-__all__ = ["atomic_write", "atomic_writes", "scratch_folder"]
+__all__ = ["atomic_write", "atomic_writes", "destination", "scratch_folder"]
 
 SCRATCH = re.compile(r"\.setminus-(?P<host>[0-9a-f]{8})-(?P<pid>\d+)-\w+\.part")
 """The name of a scratch folder says which process of which machine it belongs to."""
@@ -63,15 +64,36 @@ def atomic_writes(*paths: str | os.PathLike[str]) -> Iterator[Sequence[Path]]:
     sequence of Path
         In the order of `paths`; each must be a file when the block ends.
     """
-    targets = [Path(path) for path in paths]
+    targets = [destination(path) for path in paths]
     with ExitStack() as stack:
-        partials = [stack.enter_context(scratch_folder(target.parent)) / target.name for target in targets]
+        # named as was asked: some writers go by the ending
+        partials = [
+            stack.enter_context(scratch_folder(target.parent)) / Path(path).name
+            for target, path in zip(targets, paths, strict=True)
+        ]
         yield partials
         for partial, target in zip(partials, targets, strict=True):
             if not partial.is_file():
                 raise FileNotFoundError(f"{target.name} was not written: none of {len(targets)} files was replaced.")
         for partial, target in zip(partials, targets, strict=True):
             partial.replace(target)
+
+
+def destination(path: str | os.PathLike[str]) -> Path:
+    """The file that writing to `path` replaces: where a symbolic link leads, so that the link stays a link.
+
+    Raises
+    ------
+    OSError
+        If the link leads to itself.
+    """
+    target = Path(path)
+    if not target.is_symlink():
+        return target
+    end = Path(os.path.realpath(target))
+    if end.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(target))
+    return end
 
 
 @contextmanager

@@ -207,3 +207,13 @@ def test_names_from_a_table_cannot_drive_the_terminal(command, people, tmp_path)
         assert "Traceback" not in shown
         assert not {"\x1b", "\x07", "\r", "\x9b", "\u202e"} & {*shown}, arguments
     assert [command(*run).code for run in runs[-2:]] == [2, 2]
+
+
+def test_an_output_may_be_a_link_but_not_to_itself(tmp_path):
+    link, loop = tmp_path / "link", tmp_path / "loop"
+    link.symlink_to("new/file")
+    loop.symlink_to("loop")
+    check_outputs({"a": link})
+    assert (tmp_path / "new").is_dir()
+    with pytest.raises(CommandError, match="is a link that leads to itself"):
+        check_outputs({"a": loop})

@@ -2,7 +2,9 @@
 
 import datetime
 import decimal
+import re
 import uuid
+from types import SimpleNamespace
 
 import numpy as np
 import pandas
@@ -14,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from setminus.commands.rows import Roles, read_rows, split_rows
-from setminus.tables import columnar
+from setminus.tables import columnar, memory
 from setminus.tables.columns import describe
 from setminus.tables.encoding import TableEncoder
 from setminus.tables.errors import TableError
@@ -179,3 +181,76 @@ def test_a_row_group_that_no_memory_holds_is_not_read(tmp_path, monkeypatch):
         with pytest.raises(TableError, match=r"a row group of t\.parquet needs more than 0\.0 GB"):
             read()
     assert table.part(0, ["x"]).num_rows == 1_000_000
+
+
+def test_rows_and_starts_of_several_groups_and_batches(tmp_path):
+    table = pa.table({"x": range(10)})
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=4)
+    pyarrow.feather.write_feather(table, tmp_path / "t.arrow", chunksize=4)
+    for name in ("t.parquet", "t.arrow"):
+        opened = open_table(tmp_path / name)
+        assert opened.n_rows == 10
+        assert opened.starts == (0, 4, 8, 10)
+        assert [part.num_rows for part in opened.batches()] == [4, 4, 2]
+
+
+@pytest.mark.parametrize(("written", "read"), [("none", "none"), ("snappy", "snappy"), ("zstd", "zstd")])
+def test_the_footer_tells_the_compression_and_the_columns_that_repeat(written, read, tmp_path):
+    many = np.random.default_rng(0).permutation(5000)
+    columns = {
+        "few": ["a", "b"] * 2500,
+        **{f"few {kind}": many.astype(kind) % 3 for kind in ("int32", "int64", "float32", "float64")},
+        **{f"many {kind}": many.astype(kind) for kind in ("int32", "int64", "float32", "float64")},
+    }
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet", compression=written)
+    source = columnar.ParquetSource.open(tmp_path / "t.parquet")
+    assert source.compression == read
+    assert source.dictionary == tuple(name for name in columns if name.startswith("few"))
+
+
+def test_a_parquet_file_without_row_groups(tmp_path):
+    with pq.ParquetWriter(tmp_path / "t.parquet", pa.schema([("x", pa.int64())])):
+        pass
+    source = columnar.ParquetSource.open(tmp_path / "t.parquet")
+    assert (source.n_rows, source.compression, source.dictionary) == (0, "none", ())
+
+
+@pytest.mark.parametrize(("kind", "width"), [("INT32", 4), ("FLOAT", 4), ("INT64", 8), ("DOUBLE", 8)])
+def test_a_dictionary_repeats_where_it_saves_a_quarter(kind, width):
+    def chunk(size, **other):
+        known = {"num_values": 100, "physical_type": kind, "has_dictionary_page": True, "total_uncompressed_size": size}
+        return SimpleNamespace(**known | other)
+
+    assert columnar._repeats(chunk(75 * width - 1))
+    assert not columnar._repeats(chunk(75 * width))
+    assert not columnar._repeats(chunk(1, has_dictionary_page=False))
+    # text has no width to compare with
+    assert columnar._repeats(chunk(10**9, physical_type="BYTE_ARRAY"))
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.arrow"])
+def test_what_the_file_says_of_itself_is_kept(name, tmp_path):
+    table = pa.table({"x": pa.array(["a", "b"], pa.large_string())}).replace_schema_metadata({"made by": "hand"})
+    if name == "t.parquet":
+        pq.write_table(table, tmp_path / name)
+    else:
+        pyarrow.feather.write_feather(table, tmp_path / name)
+    assert open_table(tmp_path / name).schema.metadata[b"made by"] == b"hand"
+
+
+@pytest.mark.parametrize(("name", "kind"), [("t.parquet", "Parquet"), ("t.arrow", "Arrow IPC")])
+def test_errors_name_the_file(name, kind, tmp_path, monkeypatch):
+    table = pa.table({"x": np.arange(1000)})
+    path = tmp_path / name
+    if name == "t.parquet":
+        pq.write_table(table, path)
+    else:
+        pyarrow.feather.write_feather(table, path, compression="uncompressed")
+    opened = open_table(path)
+    monkeypatch.setattr(memory, "available_memory", lambda: 1000)
+    with pytest.raises(TableError, match=rf"^{re.escape(name)} needs more than"):
+        opened.load()
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(TableError, match=rf"^{re.escape(name)} cannot be read as {kind}: "):
+        open_table(path)

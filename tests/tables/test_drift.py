@@ -7,7 +7,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from setminus.tables.drift import MAX_NAMED, column_drift, drift_text, merge_drift, unranged_text, unseen_fraction
+from setminus.tables.drift import (
+    MAX_NAMED,
+    ColumnDrift,
+    column_drift,
+    drift_text,
+    merge_drift,
+    unranged_text,
+    unseen_fraction,
+)
 from setminus.tables.encoding import TableEncoder
 from setminus.tables.errors import TableError
 
@@ -155,3 +163,17 @@ def test_a_message_names_the_columns_with_the_most_rows_and_counts_the_others():
     assert text.count("such as") == MAX_NAMED
     assert text.endswith("and 3 more")
     assert drift_text(column_drift(changed(flag=[None] * 4), COLUMNS)) == "flag in 4 of 4 rows (no value)"
+
+
+def test_truth_values_and_dates_for_a_model_saved_without_ranges():
+    old = [{key: column[key] for key in column.keys() - {"low", "high", "clock"}} for column in COLUMNS]
+    found = column_drift(changed(age=[True, False, True, False]), old)
+    # 0 and 1 may have been there, and so may days or times of day
+    assert found["age"].unseen == 0
+    assert found["born"].unseen == 0
+    assert column_drift(changed(born=[datetime.time(10, 30)] * 4), old)["born"].unseen == 0
+
+
+def test_a_range_is_known_unless_it_is_said_not_to_be():
+    known, unknown = ColumnDrift(1, 0, 0, 0.0), ColumnDrift(1, 0, 0, 0.0, ranged=False)
+    assert unranged_text({"a": known, "b": unknown, "c": known + known, "d": known + unknown}) == "b, d"

@@ -50,3 +50,29 @@ def test_the_container_counts_too(tmp_path, monkeypatch):
     assert memory.available_memory() == 2000
     (tmp_path / "memory.max").write_text("max\n")
     assert memory.available_memory() > 2000
+
+
+def test_without_a_word_of_what_is_free_all_of_the_machine_counts(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "CGROUP", tmp_path)
+    monkeypatch.setattr(memory, "Path", lambda name: tmp_path / "not there")
+    monkeypatch.setattr(memory.os, "sysconf", {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}.__getitem__)
+    assert memory.available_memory() == 4_096_000
+    monkeypatch.setattr(memory.os, "sysconf", {}.__getitem__)
+    with pytest.raises(KeyError):
+        memory.available_memory()
+    monkeypatch.delattr(memory.os, "sysconf")
+    assert memory.available_memory() == float("inf")
+
+
+def test_what_is_free_is_read_in_kilobytes(tmp_path, monkeypatch):
+    (tmp_path / "meminfo").write_text("MemTotal:  9000 kB\nMemAvailable:   30 kB\nSwapFree: 1 kB\n")
+    monkeypatch.setattr(memory, "CGROUP", tmp_path)
+    monkeypatch.setattr(memory, "Path", lambda name: {"/proc/meminfo": tmp_path / "meminfo"}[name])
+    assert memory.available_memory() == 30 * 1024
+
+
+def test_four_fifths_of_what_is_free_may_be_used():
+    memory.check_memory(0.8 * 5e9, "t.csv", 5e9)
+    words = r"^t\.csv needs more than 4\.1 GB of memory, and 5\.0 GB are free\. Give a sample of its rows"
+    with pytest.raises(TableError, match=words):
+        memory.check_memory(4.1e9, "t.csv", 5e9)

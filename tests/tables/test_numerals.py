@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setminus.tables.errors import TableError
-from setminus.tables.numerals import DecimalSign, is_number, looks_numeric, proven_sign, shape_of, ungrouped
+from setminus.tables.numerals import DecimalSign, Numerals, is_number, looks_numeric, proven_sign, shape_of, ungrouped
 from setminus.tables.reading import open_table
 
 MANY = 300
@@ -174,3 +174,26 @@ def test_shapes():
     assert ungrouped(pa.chunked_array([["1.234,5", " 7"]]), ",").to_pylist() == [1234.5, 7.0]
     assert looks_numeric(pa.array([""] + ["1"] * 5))
     assert not is_number("٣")  # pyarrow does not read it either
+
+
+@pytest.mark.parametrize(
+    ("numbers", "proven"),
+    [
+        ([59.915, 1.0], False),
+        ([1.5], False),
+        ([0.0, 999999.125], False),
+        ([0.999], True),
+        ([-0.5], True),
+        ([1.0001], True),
+        ([-2.71828], True),
+        ([float("nan"), float("inf"), 3.0], False),
+        # the last digits of a large number are no places
+        ([123456789.12345], False),
+    ],
+)
+def test_a_point_that_cannot_group_thousands(numbers, proven):
+    found = Numerals(".")
+    found.add_numbers(pa.chunked_array([pa.array(numbers)]))
+    assert found.decisive is proven
+    assert found.fractions
+    assert found.numbers == len(numbers)

@@ -7,6 +7,8 @@ import pytest
 
 from setminus.tables.errors import TableError
 from setminus.tables.reading import open_table
+from setminus.tables.sniffing import Layout
+from setminus.tables.survey import Survey
 
 MANY = 300
 """Rows, more than the first look takes in."""
@@ -92,3 +94,48 @@ def test_a_table_is_read_once(opened, monkeypatch):
     # some columns of a table that is known are read alone, by what all columns decided
     assert scanned.read(["b"]).to_pydict() == {"b": [59915.0] * MANY}
     assert len(passes) == 2
+
+
+def grouped_note(*names):
+    layout = Layout(names, separator=";")
+    survey = Survey(layout)
+    survey.add(pa.table([pa.array(["59,915", "1,234,567"])] * len(names), names=list(names)), 1)
+    (note,) = survey.findings(False, "t.csv").notes
+    return note
+
+
+def test_a_note_names_three_columns_and_counts_the_others():
+    assert "thousands in 'a', 'b', 'c': 59,915 is read as 59915" in grouped_note("a", "b", "c")
+    assert "thousands in 'a', 'b', 'c' and 1 more: 59,915" in grouped_note("a", "b", "c", "d")
+    assert "thousands in 'a', 'b', 'c' and 2 more: 59,915" in grouped_note("a", "b", "c", "d", "e")
+
+
+def test_an_error_about_the_first_line_names_the_table(opened):
+    with pytest.raises(TableError, match=r"^the first line of t\.csv looks like a row"):
+        opened("5\n" + "1\n2\n" * MANY + "many\n").read()
+
+
+MOMENTS = {"s": pa.timestamp("s"), "ns": pa.timestamp("ns"), "zoned": pa.timestamp("s", tz="UTC"), "day": pa.date32()}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "joined"),
+    [
+        (["s", "day"], MOMENTS["s"]),
+        (["s", "ns"], MOMENTS["ns"]),
+        (["ns", "day"], MOMENTS["ns"]),
+        (["zoned", "s"], pa.string()),
+        (["zoned", "day"], pa.string()),
+    ],
+)
+def test_moments_of_two_kinds_become_the_finer_one(kinds, joined):
+    survey = Survey(Layout(("a",)))
+    for kind in kinds:
+        survey.add(pa.table({"a": pa.array([1], pa.int32() if kind == "day" else pa.int64()).cast(MOMENTS[kind])}), 1)
+    assert survey.findings(False, "t.csv").schema.field("a").type == joined
+
+
+def test_a_first_line_that_was_a_row_does_not_recur_by_itself(opened):
+    # "x" stands in the first line alone, which is a row: nothing repeats it below
+    text = "5,x\n" + "".join(f"{k},w{k}\n" for k in range(MANY))
+    assert opened(text).read().num_rows == MANY + 1

@@ -88,3 +88,27 @@ def test_a_file_has_the_permissions_of_any_other(tmp_path):
         writer.write(TABLE)
     assert (tmp_path / "t.csv.gz").stat().st_mode == (tmp_path / "plain").stat().st_mode
     assert gzip.decompress((tmp_path / "t.csv.gz").read_bytes()).startswith(b'"x"')
+
+
+@pytest.mark.parametrize(
+    ("name", "line"), [("t.csv", b"1,2"), ("t.tsv", b"1\t2"), ("T.TSV", b"1\t2"), ("t.tsv.gz", b"1\t2")]
+)
+def test_the_ending_decides_on_the_separator(name, line, tmp_path):
+    with writing(tmp_path / name) as writer:
+        writer.write(pa.table({"a": [1], "b": [2]}))
+    content = (tmp_path / name).read_bytes()
+    assert line in (gzip.decompress(content) if name.endswith("gz") else content)
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "store").mkdir()
+    link, loop = tmp_path / "latest.csv", tmp_path / "loop.csv"
+    link.symlink_to("store/17.csv")
+    loop.symlink_to("loop.csv")
+    with writing(link) as writer:
+        writer.write(TABLE)
+    assert link.is_symlink()
+    assert open_table(tmp_path / "store" / "17.csv").read().num_rows == 2
+    with pytest.raises(TableError, match="cannot write"), writing(loop) as writer:
+        writer.write(TABLE)
+    assert loop.is_symlink()

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from pathlib import Path
 
+from setminus.files import destination
+
 __all__ = ["CommandError", "ExitCode", "check_folder", "check_outputs", "explanation"]
 
 MOST_LETTERS = 800
@@ -110,7 +112,12 @@ def check_outputs(outputs: Mapping[str, Path], inputs: Iterable[Path] = (), *, o
         taken[what] = path
         if path.is_dir():
             raise CommandError(f"{path} is a folder.", f"Name a file: {option} {path / 'NAME'}")
-        check_folder(path.parent, option)
+        try:
+            check_folder(destination(path).parent, option)
+        except OSError as error:
+            raise CommandError(
+                f"{path} is a link that leads to itself.", f"Remove it, or name another file: {option} FILE"
+            ) from error
         if path.exists() and not os.access(path, os.W_OK):
             raise CommandError(f"{path} may not be overwritten.", f"Choose another file: {option} FILE")
     model = outputs.get("the model")

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from setminus.files import scratch_folder
+from setminus.files import destination, scratch_folder
 from setminus.tables.errors import TableError
 from setminus.tables.formats import ENDINGS, Kind, named_kind
 from setminus.tables.formulas import neutralized
@@ -67,7 +67,8 @@ def writing(
         with _refusing(target):
             if target.is_dir():
                 raise TableError(f"{target} is a folder", "Give the name of a file to write.")
-            partial = stack.enter_context(scratch_folder(target.parent)) / target.name
+            place = destination(target)
+            partial = stack.enter_context(scratch_folder(place.parent)) / target.name
             sink = partial.open("xb")
         parquet = {"compression": compression, "use_dictionary": dictionary}
         writer = TableWriter(target, sink, kind, parquet, neutralize and kind.format == "csv")
@@ -78,7 +79,7 @@ def writing(
             writer.abandon()
             raise
         with _refusing(target):
-            partial.replace(target)
+            partial.replace(place)
 
 
 class TableWriter:
