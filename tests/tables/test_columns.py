@@ -88,3 +88,8 @@ def test_missing_tokens_of_a_csv_are_counted(tmp_path):
     age, job = describe(open_table(path).read())
     assert (age.kind, age.missing) == ("number", pytest.approx(1 / 3))
     assert (job.name, job.kind, job.distinct, job.missing) == ("job", "category", 2, pytest.approx(1 / 3))
+
+
+@pytest.mark.parametrize(("values", "share"), [([None], 1.0), ([1.5], 0.0), ([None, 1.5], 0.5), ([], 0.0)])
+def test_the_share_of_missing_values_of_few_rows(values, share):
+    assert one(values, pa.float64()).missing == share

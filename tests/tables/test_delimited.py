@@ -84,6 +84,7 @@ def test_a_packed_table_is_unpacked_to_be_read_in_any_order(packed, tmp_path):
     table = in_blocks(path, 500, encoding="utf-8" if packed == "gzip" else "latin-1").scanned()
     plain = table.seekable(tmp_path)
     assert plain.part(2)["n"].to_pylist() == list(range(table.starts[2], table.starts[3]))
+    assert pa.concat_tables(plain.batches()).equals(table.read())
     assert table.path == plain.path
     unpacked = open_table(tmp_path / "unpacked.csv")
     assert unpacked.seekable(tmp_path) == unpacked
@@ -138,3 +139,42 @@ def test_any_bytes_are_read_or_refused(content, name, tmp_path_factory):
     except TableError as error:
         assert error.problem
         assert error.advice
+
+
+def test_damage_that_comes_after_the_first_look_is_told_by_file_and_line(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n" + "x,1\n" * 500)
+    source = open_table(path).scanned().source
+    path.write_bytes(path.read_bytes().replace(b"x", b"\xff", 1))
+    words = r"^t\.csv is not UTF-8 text: the first byte that is not is byte 4 \(line 2\)\. .* --encoding latin-1 "
+    with pytest.raises(TableError, match=words):
+        list(source.stream(None))
+    path.write_bytes(b"a,b\n" + b"x,1\n" * 499 + b"y,1,2\n")
+    with pytest.raises(
+        TableError, match=r"^line 501 of t\.csv has 3 values, expected 2\. .* quote values that hold ','"
+    ):
+        list(source.stream(None))
+
+
+def test_a_gzip_file_that_is_cut_off_is_named(tmp_path):
+    path = tmp_path / "t.csv.gz"
+    content = gzip.compress(b"a,b\n" + b"".join(b"%d,x%d\n" % (i, i * i) for i in range(5000)))
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(TableError, match=r"^t\.csv\.gz cannot be unpacked: .*cut off; fetch it again"):
+        open_table(path).read()
+
+
+@pytest.mark.parametrize(("yes", "no"), [("true", "false"), ("TRUE", "FALSE"), ("True", "False")])
+def test_truth_values_in_each_way_of_writing(yes, no, tmp_path):
+    (tmp_path / "t.csv").write_text(f"a,b\n{yes},1\n{no},0\n")
+    assert open_table(tmp_path / "t.csv").read().to_pydict() == {"a": [True, False], "b": [1, 0]}
+
+
+@pytest.mark.parametrize(
+    ("mark", "encoding"),
+    [(b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xff\xfe\0\0", "utf-32"), (b"\xe9", "latin-1")],
+)
+def test_the_likely_encoding_is_suggested(mark, encoding, tmp_path):
+    (tmp_path / "t.csv").write_bytes(mark + b"a,b\n1,2\n")
+    with pytest.raises(TableError, match=rf"byte 0 \(line 1\)\. .* --encoding {encoding} "):
+        open_table(tmp_path / "t.csv")

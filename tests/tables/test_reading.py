@@ -100,7 +100,9 @@ def test_encodings(put):
     refused(put(late), f"byte {len(late) - 2} (line 100002)", "latin-1")
 
 
-@pytest.mark.parametrize("name", ["rot13", "base64", "idna", "punycode", "unicode_escape", "charmap", "", "a" * 999])
+@pytest.mark.parametrize(
+    "name", ["rot13", "base64", "idna", "punycode", "unicode_escape", "raw_unicode_escape", "charmap", "", "a" * 999]
+)
 def test_encodings_that_are_none(name, put):
     error = refused(put("a,b\n1,2\n"), "no text encoding", "utf-8", encoding=name)
     assert len(error.problem) < 150

@@ -1,7 +1,7 @@
 import pytest
 
 from setminus.tables.errors import TableError
-from setminus.tables.sniffing import sniff
+from setminus.tables.sniffing import Layout, sniff
 
 
 def layout(text, **options):
@@ -95,3 +95,17 @@ def test_a_value_too_long_for_the_parser_does_not_hide_the_rows_above_it():
     assert layout(f"a,b\n{long},y\n").names == ("a", "b")
     with pytest.raises(TableError, match=r"the first line of t\.csv has a value of more than 131,072 characters"):
         layout(f"{long},b\n1,2\n")
+
+
+def test_one_row_is_enough_to_see_the_padding():
+    # nobody pads the names
+    assert layout("a,b\nx, y\n").padded
+    assert not layout("a, b\nx,y\n").padded
+    assert layout("x, y\n", header=False).padded
+
+
+def test_what_a_layout_is_unless_it_is_said():
+    plain = Layout(("a", "b"))
+    assert (plain.separator, plain.decimal, plain.line_end) == (",", ".", b"\n")
+    assert plain.header
+    assert not plain.padded

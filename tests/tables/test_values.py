@@ -217,3 +217,9 @@ def test_frames_that_cannot_be_read():
 def test_words_that_are_none_are_named(function, what):
     with pytest.raises(TableError, match=f"column 'age' holds something that is not {what}.*'?old'?"):
         function(column(["1", "old"]), "age")
+
+
+def test_a_column_of_run_ends_without_a_row_keeps_its_type():
+    kind = pa.run_end_encoded(pa.int32(), pa.int64())
+    empty = pa.table([pa.chunked_array([], kind)], names=["x"])
+    assert familiar(empty).schema.types == [pa.int64()]
