@@ -253,8 +253,10 @@ def test_the_table_has_a_row_for_each_group_and_its_columns_line_up(exact):
     for cells, row in zip(table, result.group_rates, strict=True):
         rates = [row.selection_rate, row.true_positive_rate, row.false_positive_rate, row.accuracy]
         assert cells == [row.group, "1", str(row.n), f"{row.base_rate:.3f}", *map(str, rates)]
-    assert len(header) == len(table[0])
+    assert header == ["group", "class", "rows", "base rate", "selection rate", "TPR", "FPR", "accuracy"]
     lines = str(result).splitlines()
+    # an empty line between the parts: the title, numbers, groups, findings and the verdict
+    assert [len(part) > 0 for part in str(result).split("\n\n")] == [True] * 5
     (at,) = (i for i, line in enumerate(lines) if "selection rate" in line)
     for cells, line in zip([header, *table], lines[at:], strict=False):
         place = 0
@@ -276,6 +278,9 @@ def test_a_page_has_a_row_for_each_number_group_and_finding(exact):
     result = audit(rows.y, rows.full, sensitive_features=rows.group, n_permutations=50, confidence=0.9)
     page = result._repr_html_()
     assert page.count("<tr>") == 9 + 1 + 2 + 1 + len(result.findings)
+    names, *cells = re.findall(r"<tr>(.*?)</tr>", page)[9:12]
+    assert re.findall("<th>(.*?)</th>", names) == result.table()[0]
+    assert [re.findall("<td>(.*?)</td>", row) for row in cells] == result.table()[1:]
     parser = Tags()
     parser.feed(page)
     assert "300 rows, 2 groups, 2 classes, 90 % intervals" in parser.text
@@ -297,3 +302,26 @@ def test_labels_of_any_type_are_written_as_json_can_hold_them(exact):
     assert set(record) == {"verdict", *(field.name for field in dataclasses.fields(result))}
     assert record["histograms"][0]["share"] == result.histograms[0].share.tolist()
     assert record["leakage"]["bits"] == result.leakage.bits
+
+
+def test_the_seed_draws_the_intervals_and_is_0_by_default(exact):
+    rows = exact(300, 0)
+    by_seed = [
+        audit(rows.y, rows.full, sensitive_features=rows.group, n_permutations=20, random_state=seed) for seed in (0, 1)
+    ]
+    default = audit(rows.y, rows.full, sensitive_features=rows.group, n_permutations=20)
+    assert default.to_dict() == by_seed[0].to_dict()
+    first, second = (result.equalized_odds_max for result in by_seed)
+    assert first.value == second.value
+    assert (first.low, first.high) != (second.low, second.high)
+
+
+def test_classes_name_the_columns_and_predictions_are_named(exact):
+    rows = exact(300, 0)
+    words = np.array(["low", "high"])[rows.y]
+    proba = np.column_stack([1 - rows.full, rows.full])
+    result = audit(words, proba, sensitive_features=rows.group, classes=["low", "high"], n_permutations=5)
+    assert result.classes == ("low", "high")
+    assert result.accuracy.value == ((rows.full > 0.5) == rows.y).mean()
+    with pytest.raises(ValueError, match=r"^y_pred has shape \(300, 1\)"):
+        audit(words, rows.full, sensitive_features=rows.group, y_pred=words[:, None])

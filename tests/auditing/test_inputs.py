@@ -34,7 +34,7 @@ def test_single_precision_is_taken_and_made_to_sum_to_one():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"y": ["n", "y"]}, "y has 2 rows and sensitive_features 4"),
+        ({"y": ["n", "y"]}, "y has 2 rows and sensitive_features 4: expected the same number"),
         ({"proba": [0.1, 0.9]}, r"proba has shape \(2,\): expected \(4, 2\) or \(4,\)"),
         ({"proba": np.full((4, 3), 1 / 3)}, r"proba has shape \(4, 3\).*A class without rows cannot be audited"),
         ({"proba": [0.1, np.nan, 0.6, 0.3]}, "proba has missing or infinite values in 1 of 4 rows"),

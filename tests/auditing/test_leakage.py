@@ -205,3 +205,37 @@ def test_what_leaks_of_many_rows_and_classes():
     found, control = (leakage(y, proba, sensitive_features=group) for proba in (tells, silent))
     assert control.bits < 0.01 < 0.05 < found.bits
     assert found.p_value < 0.01 < control.p_value
+
+
+def test_bits_by_hand():
+    """The cross-fitted gain of the docstrings, row by row: shrunken shares of the other folds, in loops."""
+    rng = np.random.default_rng(0)
+    n, n_folds, n_groups = 60, 3, 3
+    y, group = rng.integers(2, size=n), rng.integers(n_groups, size=n)
+    score = rng.choice([0.1, 0.4, 0.7], size=n)
+    proba = np.column_stack([1 - score, score])
+    found = leakage_module.leakage_from_codes(y, proba, group, n_folds=n_folds, n_cells=3, n_permutations=1)
+    folds = leakage_module._folds(y, n_folds, np.random.default_rng(0))
+    cells = np.unique(score, return_inverse=True)[1]
+    shrinkage, bits = leakage_module._SHRINKAGE, 0.0
+    for i in range(n):
+        others = (y == y[i]) & (folds != folds[i])
+
+        def weights(cell, others=others):
+            rows = others & (cells == cell)
+            # half a row of each group, spread over the cells as their rows are
+            spread = 0.5 * (rows.sum() + 1 / 3) / (others.sum() + 1)
+            return np.array([(rows & (group == g)).sum() + spread for g in range(n_groups)])
+
+        base = sum(weights(cell) for cell in range(3))
+        base = base / base.sum()
+        here = weights(cells[i])
+        fitted = (here + shrinkage * base) / (here.sum() + shrinkage)
+        bits += np.log2(fitted[group[i]] / base[group[i]])
+    assert found.bits == pytest.approx(bits / n, abs=1e-12)
+
+
+def test_as_many_values_as_cells_are_kept_apart():
+    score = np.array([0.1] * 10 + [0.2, 0.3])
+    cells = score_cells(np.column_stack([1 - score, score]), n_cells=3)
+    assert cells.tolist() == [0] * 10 + [1, 2]

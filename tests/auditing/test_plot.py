@@ -205,3 +205,25 @@ def test_missing_matplotlib_says_what_to_install(exact, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r'pip install "setminus\[cli\]"'):
         result.plot()
+
+
+def test_the_diagonal_is_no_group_and_the_title_is_on_the_left(binary):
+    figure = binary.plot()
+    diagonal, *lines = panels(figure)["reliability"][0].lines
+    colours = [matplotlib.colors.to_rgb(line.get_color()) for line in (diagonal, *lines)]
+    assert colours[0] not in colours[1:]
+    # grey: as much of each colour
+    assert len(set(colours[0])) == 1
+    (title,) = (text for text in figure.texts if "600 rows" in text.get_text())
+    assert title.get_ha() == "left"
+    assert title.get_position()[0] < 0.05
+
+
+def test_more_classes_take_a_second_line_of_panels(binary):
+    rng = np.random.default_rng(0)
+    y, group = rng.integers(3, size=600), rng.choice(["f", "m", "x"], size=600)
+    three = audit(y, rng.dirichlet(np.ones(3), size=600), sensitive_features=group, n_permutations=5)
+    heights = [result.plot().get_figheight() for result in (binary, three)]
+    # a line of panels is about as high as one of three panels is wide
+    assert 3 < heights[1] - heights[0] < 5
+    assert 5 < heights[0] < 7
