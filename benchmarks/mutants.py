@@ -65,9 +65,11 @@ def _judge(package: str, args: argparse.Namespace) -> int:
         for mutant in mutants_of(str(path), path.read_bytes())
     ]
     equivalent, accepted = (reasons(tomllib.loads(KNOWN.read_text()), kind) for kind in ("equivalent", "accepted"))
-    mutants = [mutant for mutant in everything if mutant.name not in equivalent and args.only in mutant.name]
+    mutants = [mutant for mutant in everything if args.only in mutant.name]
     if args.sample:
         mutants = drawn(mutants, args.sample, args.seed)
+    # after the draw: to list one more must not draw others
+    mutants = [mutant for mutant in mutants if mutant.name not in equivalent]
 
     store = root / BUILD / f"{package}.outcomes.jsonl"
     kept = store.read_text().splitlines() if store.exists() else []
@@ -131,7 +133,7 @@ def summary(package: str, outcomes: dict[str, str], mutants: int, sample: int, s
     """
     counts = {kind: list(outcomes.values()).count(kind) for kind in ("killed", "timeout", "survived")}
     noticed, n = counts["killed"] + counts["timeout"], len(outcomes)
-    sampled = 0 < sample == n
+    sampled = 0 < sample < mutants
     return {
         "package": package,
         "mutants": mutants,
