@@ -32,6 +32,7 @@ import os, signal, time
 from functools import partial
 from pathlib import Path
 
+from setminus.progress import tracked
 from setminus_paper.run import Run
 
 CLAIM = "A seed and <b>a half</b> is more than the seed."
@@ -43,21 +44,21 @@ def plan(scale, seeds, methods):
     return [Run("toy", {"scale": scale, "method": one}, seeds, partial(measure, method=one)) for one in methods]
 
 
-def measure(seeds, step, *, method="halves", seconds=0.0):
+def measure(seeds, *, method="halves", seconds=0.0):
     for seed in seeds:
-        with step(f"seed {seed}"):
+        with tracked(f"seed {seed}"):
             time.sleep(seconds)
         yield {"value": seed + (0.5 if method == "halves" else 1), "process": os.getpid()}
 
 
-def threads(seeds, step):
+def threads(seeds):
     import numpy
     from threadpoolctl import threadpool_info
 
     return [{"threads": [pool["num_threads"] for pool in threadpool_info()]} for seed in seeds]
 
 
-def dies_at(seeds, step, *, seed, alive):
+def dies_at(seeds, *, seed, alive):
     """As `measure`, but the process is killed at one seed as long as a file is not there."""
     for one in seeds:
         if one == seed and not Path(alive).exists():
@@ -65,7 +66,7 @@ def dies_at(seeds, step, *, seed, alive):
         yield {"value": one}
 
 
-def raises(seeds, step):
+def raises(seeds):
     yield {"value": 0}
     raise ZeroDivisionError("no half of nothing")
 

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from setminus.commands.demo import Part, Records, Summary
+from setminus.progress import tracked
 from setminus.records import Record
 from setminus_paper.data.images import load_images
 from setminus_paper.experiments import TRAINING, reproduce
 from setminus_paper.figures import summary_of, title_of
-from setminus_paper.run import Progress, execute
+from setminus_paper.run import execute
 
 if TYPE_CHECKING:
     from setminus.commands.display import Display
@@ -61,7 +62,6 @@ def run_digits(
     records: Path,
     *,
     seed: int = 0,
-    progress: Progress = lambda done, total: None,
     failed: Callable[[str, str], object] = lambda why, trace: None,
 ) -> list[Record]:
     r"""Translate colored digits by plain CycleGAN, and against ``w_x \ w_1``: table 1, smaller than its quick scale.
@@ -71,7 +71,7 @@ def run_digits(
     records : Path
         Their file; a row that it holds is not trained again.
     seed : int
-    progress, failed
+    failed
         See `execute`.
 
     Returns
@@ -87,7 +87,6 @@ def run_digits(
         job=table1.JOB,
         command=f"setminus demo --parts digits --seed {seed}",
         claim=table1.CLAIM,
-        progress=progress,
         failed=failed,
     )
 
@@ -95,7 +94,6 @@ def run_digits(
 def run_adaptation(
     records: Path,
     *,
-    progress: Progress = lambda done, total: None,
     failed: Callable[[str, str], object] = lambda why, trace: None,
 ) -> list[Record]:
     """Adapt from one set of digits to another with another mix, by three methods.
@@ -104,20 +102,20 @@ def run_adaptation(
     ----------
     records : Path
         Their file.
-    progress, failed
+    failed
         See `execute`.
 
     Returns
     -------
     list of dict
     """
-    return reproduce(ADAPTATION, records, jobs=JOBS, progress=progress, failed=failed)
+    return reproduce(ADAPTATION, records, jobs=JOBS, failed=failed)
 
 
 def _theory(out: Path, seed: int, display: Display) -> Records:
     found = []
     for name, seeds in THEORY.items():
-        with display.step(f"{title_of(name)}, beside its closed form"):
+        with tracked(f"{title_of(name)}, beside its closed form"):
             found += reproduce(name, out / name / "records.jsonl", seeds=seeds)
     return found
 
@@ -132,21 +130,19 @@ def _theory_rows(records: Records) -> Summary:
 
 
 def _digits(out: Path, seed: int, display: Display) -> Records:
-    with display.runs("colored digits, small: CycleGAN, plain and against w_x \\ w_1") as shown:
+    with tracked("colored digits, small: CycleGAN, plain and against w_x \\ w_1"):
         return run_digits(
             out / "table1" / "records.jsonl",
             seed=seed,
-            progress=shown.progress,
-            failed=lambda why, trace: shown.failed(why),
+            failed=lambda why, trace: display.warn(f"failed    {why}"),
         )
 
 
 def _adaptation(out: Path, seed: int, display: Display) -> Records:
-    with display.runs("MNIST to UCI's digits, another mix: three ways to adapt") as shown:
+    with tracked("MNIST to UCI's digits, another mix: three ways to adapt"):
         return run_adaptation(
             out / ADAPTATION / "records.jsonl",
-            progress=shown.progress,
-            failed=lambda why, trace: shown.failed(why),
+            failed=lambda why, trace: display.warn(f"failed    {why}"),
         )
 
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from setminus.errors import UserError
 from setminus.records import Record
-from setminus_paper.run import Progress, Run, execute
-
-if TYPE_CHECKING:
-    from setminus.progress import Step
+from setminus_paper.run import Run, execute
 
 __all__ = ["EXPERIMENTS", "GROUPS", "Scale", "find_names", "load_view", "plan_runs", "records_of", "reproduce"]
 
@@ -165,8 +161,6 @@ def reproduce(
     pairs: Sequence[str] = (),
     shifts: Sequence[float] = (),
     jobs: int = 1,
-    step: Step = nullcontext,
-    progress: Progress = lambda done, total: None,
     failed: Callable[[str, str], object] = lambda why, trace: None,
 ) -> list[Record]:
     """Measure what a figure, a table or a claim needs, as far as its file of records lacks it.
@@ -178,7 +172,7 @@ def reproduce(
         The file of ``records_of(name)``.
     scale, seeds, methods, pairs, shifts
         See `plan_runs`.
-    jobs, step, progress, failed
+    jobs, failed
         See `execute`.
 
     Returns
@@ -202,8 +196,6 @@ def reproduce(
         command=" ".join(["setminus reproduce", source, *options]),
         job=getattr(module, "JOB", "laboratory"),
         claim=module.CLAIM,
-        step=step,
-        progress=progress,
         failed=failed,
     )
 

@@ -9,6 +9,7 @@ import typer
 
 from setminus.commands.errors import CommandError, check_folder
 from setminus.commands.streams import echo
+from setminus.progress import listen, tracked
 
 if TYPE_CHECKING:
     from setminus.commands.display import Display
@@ -100,8 +101,9 @@ def reproduce(
     if page and len({record["name"] for record in measured}) > 1:
         from setminus.report.page import write_page
 
-        with display.step("write the page of all"):
-            echo(write_page(out / "index.html", measured).resolve())
+        with listen(display), tracked("write the page of all"):
+            path = write_page(out / "index.html", measured)
+        echo(path.resolve())
     if failures:
         raise FailedRunsError(failures)
 
@@ -120,17 +122,15 @@ def _measure(name: str, folder: Path, display: Display, options: dict[str, Any])
 
     log = folder / "failed.log"
     log.unlink(missing_ok=True)
-    with display.runs(name) as shown:
 
-        def failed(why: str, trace: str) -> None:
-            shown.failed(why)
-            folder.mkdir(parents=True, exist_ok=True)
-            with log.open("a", encoding="utf-8") as file:
-                file.write(f"{why}\n{trace}\n")
+    def failed(why: str, trace: str) -> None:
+        display.warn(f"failed    {why}")
+        folder.mkdir(parents=True, exist_ok=True)
+        with log.open("a", encoding="utf-8") as file:
+            file.write(f"{why}\n{trace}\n")
 
-        return measure(
-            name, folder / "records.jsonl", step=shown.step, progress=shown.progress, failed=failed, **options
-        )
+    with listen(display):
+        return measure(name, folder / "records.jsonl", failed=failed, **options)
 
 
 def _show(name: str, records: list[dict[str, Any]], file: Path, folder: Path, display: Display, *, page: bool) -> None:

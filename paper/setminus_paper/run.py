@@ -5,26 +5,20 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from setminus.errors import UserError
+from setminus.progress import tracked
 from setminus.records import Record, append_record, read_records, versions
 from setminus_paper.workers import Failed, one_thread, spread
 
-if TYPE_CHECKING:
-    # that module loads numpy, which in a fresh process has to wait until the number of threads is set
-    from setminus.progress import Step
+__all__ = ["FailedRunsError", "Measure", "Run", "execute"]
 
-__all__ = ["FailedRunsError", "Measure", "Progress", "Run", "execute"]
-
-Measure = Callable[[tuple[int, ...], "Step"], Iterable[dict[str, Any]]]
-Progress = Callable[[int, int], object]
-"""Called with the number of seeds that are measured, and of all."""
+Measure = Callable[[tuple[int, ...]], Iterable[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -39,13 +33,13 @@ class Run:
         Plain JSON that identifies the run, without the seed.
     seeds : tuple of int
     measure : callable
-        From the seeds and a `Step` to the metrics (plain JSON), one dictionary for each seed, in order; a generator
+        From the seeds to the metrics (plain JSON), one dictionary for each seed, in order; a generator
         gives each as soon as it is there. A function of a module, or a partial of one: it goes to other processes.
         What it measures for a seed must not depend on the other seeds, which may be recorded already.
 
     Examples
     --------
-    >>> run = Run("coin", {"scale": "quick"}, (0, 1), lambda seeds, step: [{"heads": seed % 2} for seed in seeds])
+    >>> run = Run("coin", {"scale": "quick"}, (0, 1), lambda seeds: [{"heads": seed % 2} for seed in seeds])
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     found = execute([run], Path(folder, "records.jsonl"))
@@ -86,8 +80,6 @@ def execute(
     job: str = "laboratory",
     command: str = "",
     claim: str = "",
-    step: Step = nullcontext,
-    progress: Progress = lambda done, total: None,
     failed: Callable[[str, str], object] = lambda why, trace: None,
 ) -> list[Record]:
     """Measure what a file of records lacks, adding one record for each seed as soon as it is there.
@@ -105,10 +97,6 @@ def execute(
         What a user types to repeat the runs.
     claim : str
         What the runs are to show, for whoever reads the records.
-    step : callable
-        Called with the name of each step of a run in this process, gives a context manager around its work.
-    progress : callable
-        Called with the seeds that are done, and those in all.
     failed : callable
         Called at once with what failed and why, and with a traceback; the other runs go on.
 
@@ -126,13 +114,16 @@ def execute(
         raise UserError(f"jobs is {jobs}, but at least one process has to work", do="give 1 or more.")
     wanted = list(dict.fromkeys(key for run in runs for key in _keys(run)))
     pieces = _pieces(runs, {_key(record) for record in _existing(records)}, jobs)
-    done = len(wanted) - sum(len(piece.seeds) for piece in pieces)
-    progress(done, len(wanted))
     shared = {"job": job, "versions": _versions(), "command": command, "claim": claim}
     processes = max(min(jobs, len(pieces)), 1)
-    work = partial(_measured, step=step if processes == 1 else nullcontext)
     failures = []
-    with one_thread(), closing(spread(work, pieces, processes)) as outcomes:
+    names = ", ".join(dict.fromkeys(run.name for run in runs))
+    with (
+        tracked(names, total=len(wanted), unit="runs") as progress,
+        one_thread(),
+        closing(spread(_measured, pieces, processes)) as outcomes,
+    ):
+        progress.advance(len(wanted) - sum(len(piece.seeds) for piece in pieces))
         for place, outcome in outcomes:
             run = pieces[place]
             if not isinstance(outcome, Failed):
@@ -143,8 +134,7 @@ def execute(
                     # a number that JSON does not have, for example
                     outcome = Failed(str(error))
                 else:
-                    done += 1
-                    progress(done, len(wanted))
+                    progress.advance()
                     continue
             failures.append(f"{run.name} {json.dumps(run.config)}, seeds {_listed(run.seeds)}: {outcome.error}")
             failed(failures[-1], outcome.trace)
@@ -154,14 +144,14 @@ def execute(
     return [found[key] for key in wanted]
 
 
-def _measured(run: Run, *, step: Step) -> Iterator[tuple[int, dict[str, Any], float]]:
+def _measured(run: Run) -> Iterator[tuple[int, dict[str, Any], float]]:
     """Each seed of a run with its metrics and the seconds since the one before.
 
     A run that measures all seeds together puts the time of all on the first.
     """
     start = time.perf_counter()
     left = list(run.seeds)
-    for metrics in run.measure(run.seeds, step):
+    for metrics in run.measure(run.seeds):
         if not left:
             raise UserError(f"it measured more than its {len(run.seeds)} seeds", do="give one dictionary for each.")
         yield left.pop(0), metrics, round(time.perf_counter() - start, 4)

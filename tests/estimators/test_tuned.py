@@ -27,6 +27,7 @@ from setminus.estimators.folds import stratified_folds
 from setminus.estimators.frontier import Frontier
 from setminus.estimators.search import decide
 from setminus.estimators.tuned import STRENGTHS
+from setminus.progress import listen
 
 mpl.use("Agg")
 GAPS = {
@@ -433,7 +434,11 @@ def test_the_folds_go_to_whatever_backend_joblib_has(rows, fitted):
     np.testing.assert_array_equal(model.frontier_.score, fitted.frontier_.score)
 
 
-def test_progress_is_logged(rows, caplog):
-    with caplog.at_level("INFO", logger="setminus"):
-        tuned(rows, cv=2, strengths=[0])
-    assert [record.getMessage() for record in caplog.records] == ["fit 1 of 3", "fit 2 of 3", "fit 3 of 3"]
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_progress_is_reported(rows, n_jobs):
+    events = []
+    with listen(events.append):
+        tuned(rows, cv=2, strengths=[0], n_jobs=n_jobs)
+    fits = [(event.done, event.total) for event in events if event.kind == "advanced"]
+    assert fits == [(1, 2), (2, 2)]
+    assert [event.kind for event in events].count("finished") == 3

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from setminus_paper.run import FailedRunsError, Run, execute
 
+from setminus.progress import listen
 from setminus.records import read_records
 
 
@@ -63,11 +64,8 @@ def test_one_run_is_shared_out_where_there_are_more_processes(toy, path):
 def test_what_is_recorded_is_not_measured_again(toy, path):
     execute([run(toy, [0, 2], {"a": 1})], path)
     said = []
-    found = execute(
-        [run(toy, range(4), {"a": 1}), run(toy, [0], {"a": 2}), run(toy, [0], {"a": 2})],
-        path,
-        progress=lambda done, total: said.append((done, total)),
-    )
+    with listen(lambda event: said.append((event.done, event.total)) if event.kind == "advanced" else None):
+        found = execute([run(toy, range(4), {"a": 1}), run(toy, [0], {"a": 2}), run(toy, [0], {"a": 2})], path)
     # two of five are there; the run that is asked for twice counts once
     assert said == [(2, 5), (3, 5), (4, 5), (5, 5)]
     assert [(record["config"]["a"], record["seed"]) for record in found] == [(1, 0), (1, 1), (1, 2), (1, 3), (2, 0)]
@@ -110,9 +108,9 @@ def test_a_run_that_fails_is_named_and_the_others_are_done(toy, path, jobs):
 
 def test_a_run_has_to_measure_each_seed_once_with_numbers_that_json_has(toy, path):
     for measure, why in (
-        (lambda seeds, step: [{}], "measured nothing for the seeds 1"),
-        (lambda seeds, step: [{}] * 3, "measured more than its 2 seeds"),
-        (lambda seeds, step: [{"x": float("nan")}] * 2, "holds a NaN"),
+        (lambda seeds: [{}], "measured nothing for the seeds 1"),
+        (lambda seeds: [{}] * 3, "measured more than its 2 seeds"),
+        (lambda seeds: [{"x": float("nan")}] * 2, "holds a NaN"),
     ):
         with pytest.raises(FailedRunsError, match=why):
             execute([run(toy, [0, 1], {"why": why}, measure)], path)

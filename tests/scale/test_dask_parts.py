@@ -17,6 +17,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from setminus import OrthogonalClassifier, save
+from setminus.progress import listen
 from setminus.scale.dask_parts import _check_address
 from setminus.scale.models import ModelScorer
 from setminus.scale.probabilities import ProbabilityScorer
@@ -82,13 +83,14 @@ def test_both_engines_agree_on_a_model(rows, cluster, tmp_path):
     save(model, tmp_path / "m.skops")
     table = put(pa.Table.from_pandas(X), tmp_path / "in.parquet")
     scorer = ModelScorer(tmp_path / "m.skops")
-    arrow, dask = both(table, scorer, tmp_path, scheduler=cluster.scheduler_address, progress=lambda *at: None)
+    arrow, dask = both(table, scorer, tmp_path, scheduler=cluster.scheduler_address)
     assert arrow == dask
 
 
 def test_a_local_cluster_comes_and_goes(rows, tmp_path):
     seen = []
-    arrow, dask = both(put(rows, tmp_path / "in.parquet"), SCORER, tmp_path, progress=lambda *at: seen.append(at))
+    with listen(lambda event: seen.append((event.done, event.total)) if event.kind == "advanced" else None):
+        arrow, dask = both(put(rows, tmp_path / "in.parquet"), SCORER, tmp_path)
     assert arrow == dask
     assert seen[-1] == (N, N)
     assert len(seen) == 14
@@ -246,15 +248,16 @@ def test_nobody_else_can_use_the_local_cluster(kept_out, rows, monkeypatch, tmp_
     before = listening()
     seen = {}
 
-    def intrude(done, total):
-        if not seen:
+    def intrude(event):
+        if event.kind == "advanced" and not seen:
             ports = listening() - before
             command = [sys.executable, "-c", INTRUDER, *map(str, ports)]
             told = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
             seen.update(json.loads(told.stdout))
 
     table = put(rows, tmp_path / "in.parquet")
-    done = score_file(table, tmp_path / "out.parquet", SCORER, engine="dask", progress=intrude)
+    with listen(intrude):
+        done = score_file(table, tmp_path / "out.parquet", SCORER, engine="dask")
     assert done.n_rows == N
     assert len(seen["plain"]) >= 3
     # code of another process, run by the one that scores

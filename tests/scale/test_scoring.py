@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from setminus import orthogonalize
+from setminus.progress import listen
 from setminus.scale.probabilities import ProbabilityScorer
 from setminus.scale.scoring import score_file
 from setminus.tables.errors import TableError
@@ -40,7 +41,8 @@ def put(rows, path, size=300):
 def test_every_row_keeps_its_place_and_gets_its_score(given, wanted, rows, tmp_path):
     seen = []
     source = put(rows, tmp_path / f"in.{given}")
-    done = score_file(source, tmp_path / f"out.{wanted}", SCORER, progress=lambda *at: seen.append(at))
+    with listen(lambda event: seen.append((event.done, event.total)) if event.kind == "advanced" else None):
+        done = score_file(source, tmp_path / f"out.{wanted}", SCORER)
     assert (done.n_rows, done.scores) == (N, ("orthogonal",))
     scored = open_table(done.path).read()
     assert scored.column_names == [*rows.column_names, "orthogonal"]
@@ -55,8 +57,9 @@ def test_a_csv_of_many_blocks(rows, tmp_path):
     table = open_table(put(rows, tmp_path / "in.csv"))
     table = replace(table, source=replace(table.source, block=5000))
     seen = []
-    score_file(table, tmp_path / "out.parquet", SCORER, progress=lambda *at: seen.append(at))
-    assert len(seen) > 5
+    with listen(seen.append):
+        score_file(table, tmp_path / "out.parquet", SCORER)
+    assert [event.kind for event in seen].count("advanced") > 5
     np.testing.assert_array_equal(pq.read_table(tmp_path / "out.parquet")["orthogonal"], expected(rows))
 
 

@@ -22,7 +22,7 @@ from sklearn.datasets import load_digits
 from setminus.adaptation.adapter import OrthogonalAdapter
 from setminus.datasets.image_arrays import resize
 from setminus.datasets.split import Split
-from setminus.progress import Step
+from setminus.progress import tracked
 from setminus_paper.data.images import load_images
 from setminus_paper.data.label_shift import shift_by_halves
 from setminus_paper.run import Run
@@ -103,10 +103,10 @@ def plan(scale: str, seeds: tuple[int, ...], methods: Sequence[str] = METHODS) -
     ]
 
 
-def measure(seeds: tuple[int, ...], step: Step, *, method: str, size: Size) -> Iterator[dict[str, Any]]:
+def measure(seeds: tuple[int, ...], *, method: str, size: Size) -> Iterator[dict[str, Any]]:
     """Adapt by one method, seed by seed, and score it on target rows that it has not seen."""
     for seed in seeds:
-        with step(f"{LABELS[method]}, seed {seed}"):
+        with tracked(f"{LABELS[method]}, seed {seed}"):
             pair = dealt(size, seed)
             adapter = OrthogonalAdapter(
                 method,  # type: ignore[arg-type]

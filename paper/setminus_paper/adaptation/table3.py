@@ -23,7 +23,7 @@ from setminus.errors import UserError
 from setminus.nn.networks import AdaptationNetwork, DomainDiscriminator, seeded
 from setminus.nn.passes import fast_precision, prepare
 from setminus.nn.training import Outcome, TrainingConfig, train
-from setminus.progress import Step
+from setminus.progress import tracked
 from setminus_paper.adaptation.adda import Adda
 from setminus_paper.adaptation.cycada import Cycada
 from setminus_paper.adaptation.feature_view import FeatureView
@@ -119,16 +119,14 @@ def plan(
     return runs
 
 
-def measure(
-    seeds: tuple[int, ...], step: Step, *, pair: str, method: str, shift: float, size: Size
-) -> Iterator[dict[str, Any]]:
+def measure(seeds: tuple[int, ...], *, pair: str, method: str, shift: float, size: Size) -> Iterator[dict[str, Any]]:
     """Adapt by one method, seed by seed."""
     row = ROWS[method]
     about = {"label": row.label, "options": row.options, "paper": PAPER.get(pair, {}).get(method)}
     if pair in OTHER_SOURCE:
         about["other_source"] = OTHER_SOURCE[pair]
     for seed in seeds:
-        with step(f"{row.label} on {pair}, seed {seed}"):
+        with tracked(f"{row.label} on {pair}, seed {seed}"):
             loaded = load_pair(pair, shift=shift, seed=seed, most_rows=size.most_rows)
             viewed = method in VIEWED_METHODS and seed == FIRST_SEED and shift == SHIFT
             found = adapted(loaded, pair, method, size, seed=seed, viewed=viewed)

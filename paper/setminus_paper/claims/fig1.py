@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from statistics import mean
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,9 @@ from sklearn.preprocessing import PolynomialFeatures
 from setminus.core.orthogonalize import orthogonalize
 from setminus.datasets.synthetic.gaussian import GaussianModel, linear_gaussian
 from setminus.errors import UserError
+from setminus.progress import tracked
 from setminus.report.charts.chart import Bars, Chart, Mark, Points, Surface
 from setminus_paper.run import Run
-
-if TYPE_CHECKING:
-    from setminus.progress import Step
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "boundary_axis", "charts", "degrees_between", "plan", "summary"]
 
@@ -100,12 +98,10 @@ def boundary_axis(classifier: Classifier, points: Floats, step: float = 1e-4) ->
     return axis, float(np.degrees(np.sqrt(np.mean(np.arcsin(np.minimum(across, 1)) ** 2))))
 
 
-def _measure(
-    seeds: tuple[int, ...], step: Step, *, deviations: tuple[float, float], n: int
-) -> Iterator[dict[str, Any]]:
+def _measure(seeds: tuple[int, ...], *, deviations: tuple[float, float], n: int) -> Iterator[dict[str, Any]]:
     model = linear_gaussian(deviations=deviations)
     for seed in seeds:
-        with step(f"boundaries with deviations {deviations}, seed {seed}"):
+        with tracked(f"boundaries with deviations {deviations}, seed {seed}"):
             split = model.sample(n, seed)
             probes = split.x[:2000]
             exact, trained = _exact(model), _trained(split.x, split.y, degree=1 if len({*deviations}) == 1 else 2)

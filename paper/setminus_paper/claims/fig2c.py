@@ -20,7 +20,7 @@ from setminus.core.importance import importance_weights
 from setminus.core.orthogonalize import log_setminus
 from setminus.datasets.colored_digits import ColoredDigits
 from setminus.datasets.image_arrays import resize, to_signed_nchw
-from setminus.progress import Step
+from setminus.progress import tracked
 from setminus.report.charts.chart import Bars, Chart, Rule
 from setminus.transfer.domain_classifiers import ClassifierConfig, fit_domain_classifier, log_proba
 from setminus_paper.claims.over_seeds import mean_and_deviation
@@ -67,7 +67,7 @@ def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
     return [Run("fig2c", {"scale": scale, **asdict(config)}, seeds, partial(measure, config=config))]
 
 
-def measure(seeds: tuple[int, ...], step: Step, *, config: DigitsConfig) -> Iterator[dict[str, Any]]:
+def measure(seeds: tuple[int, ...], *, config: DigitsConfig) -> Iterator[dict[str, Any]]:
     """Train on part of the digits, and predict p(y|z2) for the others."""
     model = ColoredDigits()
     for seed in seeds:
@@ -76,13 +76,13 @@ def measure(seeds: tuple[int, ...], step: Step, *, config: DigitsConfig) -> Iter
         split = model.paint(test, seed=3 * seed + 2)
         x = _tensor(split.x)
         hasty = replace(config.classifier, epochs=1, cosine=False, average=None)
-        with step(f"formula, one epoch, seed {seed}"):
+        with tracked(f"formula, one epoch, seed {seed}"):
             full, principal = fit_pair(model, train[: config.hasty_digits], hasty, seed)
             predicted = {"formula, one short epoch": _orthogonal(full, principal, x)}
-        with step(f"formula, seed {seed}"):
+        with tracked(f"formula, seed {seed}"):
             full, principal = fit_pair(model, train, config.classifier, seed)
             predicted["formula"] = _orthogonal(full, principal, x)
-        with step(f"importance sampling, seed {seed}"):
+        with tracked(f"importance sampling, seed {seed}"):
             weighted = _importance_network(model, train, principal, config.classifier, seed)
             predicted["importance sampling"] = log_proba(weighted, x)
         z2 = np.asarray(split.z2)

@@ -30,7 +30,7 @@ from setminus.datasets.synthetic.gaussian import GaussianModel
 from setminus.nn.batches import Batches
 from setminus.nn.networks import DigitClassifier, mlp, seeded
 from setminus.nn.training import Loop, Task, TrainingConfig, train
-from setminus.progress import Step
+from setminus.progress import tracked
 from setminus_paper.data.images import load_images
 from setminus_paper.stacked_layers import StackedLayers
 
@@ -184,11 +184,11 @@ def digit_figures(model: ColoredDigits) -> dict[str, float]:
 
 
 def measure_gaussians(
-    seeds: tuple[int, ...], step: Step, *, divergence: float, schedule: Schedule, width: int = 32
+    seeds: tuple[int, ...], *, divergence: float, schedule: Schedule, width: int = 32
 ) -> Iterator[dict[str, Any]]:
     """Train the networks of all seeds together, and judge them one by one."""
     model = gaussian_model(divergence)
-    with step(f"gaussians, divergence {divergence:g}, rate {schedule.rate:g}"):
+    with tracked(f"gaussians, divergence {divergence:g}, rate {schedule.rate:g}"):
         samples = [_gaussian_rows(model, schedule.rows, seed).for_training() for seed in seeds]
         rows = [torch.stack(parts, dim=1) for parts in zip(*samples, strict=True)]
         networks = [seeded(seed, lambda: mlp((2, width, 2))) for seed in seeds]
@@ -205,12 +205,12 @@ def measure_gaussians(
 
 
 def measure_digits(
-    seeds: tuple[int, ...], step: Step, *, lambda_digit: float, schedule: Schedule, size: DigitSize
+    seeds: tuple[int, ...], *, lambda_digit: float, schedule: Schedule, size: DigitSize
 ) -> Iterator[dict[str, Any]]:
     """Train and judge two classifiers of colored digits for each seed."""
     model = ColoredDigits(lambda_digit=lambda_digit)
     for seed in seeds:
-        with step(f"colored digits, z1 at {lambda_digit:g}, rate {schedule.rate:g}, seed {seed}"):
+        with tracked(f"colored digits, z1 at {lambda_digit:g}, rate {schedule.rate:g}, seed {seed}"):
             digits = np.random.default_rng(seed).permutation(_digits(size.pixels))[: schedule.rows + size.test_rows]
             train_digits, test_digits = np.split(digits, [schedule.rows])
             rows = _digit_rows(model, model.paint(train_digits, seed)).for_training()

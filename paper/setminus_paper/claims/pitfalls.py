@@ -33,7 +33,7 @@ from setminus.estimators.principals import GroupPrincipal
 from setminus.nn.batches import Batches
 from setminus.nn.networks import mlp, seeded
 from setminus.nn.training import Loop, Task, TrainingConfig, train
-from setminus.progress import Step
+from setminus.progress import tracked
 from setminus.report.charts.chart import Bars, Chart, Line, Rule
 from setminus_paper.claims.over_seeds import mean_and_deviation
 from setminus_paper.run import Run
@@ -84,7 +84,7 @@ def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
     ]
 
 
-def simplicity_bias(seeds: tuple[int, ...], step: Step, *, rows: int, steps: int = 400) -> Iterator[dict[str, Any]]:
+def simplicity_bias(seeds: tuple[int, ...], *, rows: int, steps: int = 400) -> Iterator[dict[str, Any]]:
     """The orthogonal classifier from one network, and from two with each penalty, judged where z1 says nothing."""
     for seed in seeds:
         # three draws of their own for each seed
@@ -93,7 +93,7 @@ def simplicity_bias(seeds: tuple[int, ...], step: Step, *, rows: int, steps: int
         judge = partial(_judge_odds, z1=test_x[:, 0], y=test.y)
         found: dict[str, Any] = {"exact": judge(_exclusive_or_odds(test_x))}
         for penalty in PENALTIES:
-            with step(f"two networks, penalty {penalty}, seed {seed}"):
+            with tracked(f"two networks, penalty {penalty}, seed {seed}"):
                 odds = _train_pair(train_rows, penalty, seed, steps)
                 both = LogisticRegression(C=10).fit(odds(held_out.x), held_out.y)
                 if penalty == "none":
@@ -102,21 +102,21 @@ def simplicity_bias(seeds: tuple[int, ...], step: Step, *, rows: int, steps: int
         yield {"classifiers": found}
 
 
-def miscalibration(seeds: tuple[int, ...], step: Step, *, rows: int) -> Iterator[dict[str, Any]]:
+def miscalibration(seeds: tuple[int, ...], *, rows: int) -> Iterator[dict[str, Any]]:
     """What is left of z1 in the exact p(y | x) made sharper or blunter, and in a network; with and without the cure.
 
     Both are judged on rows where z1 tells y: leakage is what a score says of z1 given y.
     """
     for seed in seeds:
         train_rows, held_out, test = (grouped(n, 3 * seed + part) for part, n in enumerate((rows, HELD_OUT, TEST)))
-        with step(f"exact probabilities made sharper or blunter, seed {seed}"):
+        with tracked(f"exact probabilities made sharper or blunter, seed {seed}"):
             factors = [temperature(s * _full_odds(held_out), held_out.y) for s in SHARPNESS]
             sharp = [_judge_groups(_sharpened(test, s), test) for s in SHARPNESS]
             cured = [_judge_groups(_sharpened(test, s / t), test) for s, t in zip(SHARPNESS, factors, strict=True)]
         network = MLPClassifier((32,), alpha=0.0, random_state=seed)
         trained: list[dict[str, dict[str, float]]] = []
         for before, epochs in pairwise((0, *EPOCHS)):
-            with step(f"a network after {epochs} epochs, seed {seed}"):
+            with tracked(f"a network after {epochs} epochs, seed {seed}"):
                 for _ in range(epochs - before):
                     network.partial_fit(train_rows.x, train_rows.y, classes=[0, 1])
                 plain = OrthogonalClassifier(FrozenEstimator(network), GroupPrincipal())

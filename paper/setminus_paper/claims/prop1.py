@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from setminus.datasets.synthetic.discrete import DiscreteModel
-from setminus.progress import Step
+from setminus.progress import tracked
 from setminus.report.charts.chart import Chart, Mark, Points, Rule
 from setminus_paper.claims.information import (
     Floats,
@@ -50,10 +50,10 @@ def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
     return [Run("prop1", {"scale": scale, **sizes}, seeds, partial(measure, sizes=sizes))]
 
 
-def measure(seeds: tuple[int, ...], step: Step, *, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
+def measure(seeds: tuple[int, ...], *, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
     """Measure every candidate on the model of each seed."""
     for seed in seeds:
-        with step(f"candidates on model {seed}"):
+        with tracked(f"candidates on model {seed}"):
             joint = DiscreteModel.random(sizes["n_classes"], sizes["n_z1"], sizes["n_z2"], seed).joint
             channels = candidates(joint, sizes["draws"], np.random.default_rng(seed))
             measured = {kind: [informations(joint, channel) for channel in made] for kind, made in channels.items()}

@@ -23,7 +23,7 @@ from scipy.special import softmax
 
 from setminus.core.orthogonalize import orthogonalize
 from setminus.datasets.synthetic.discrete import DiscreteModel
-from setminus.progress import Step
+from setminus.progress import tracked
 from setminus.report.charts.chart import Bars, Chart, Line, Mark
 from setminus_paper.run import Run
 
@@ -68,11 +68,11 @@ def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
 
 
 def measure(
-    seeds: tuple[int, ...], step: Step, *, share_a: float, dependence: float, shape: tuple[int, int], starts: int
+    seeds: tuple[int, ...], *, share_a: float, dependence: float, shape: tuple[int, int], starts: int
 ) -> Iterator[dict[str, Any]]:
     """Minimise both losses from random starts, on the model of each seed."""
     for seed in seeds:
-        with step(f"generators on model {seed}"):
+        with tracked(f"generators on model {seed}"):
             drawn = DiscreteModel.random(2, *shape, seed, dependence)
             shares = np.array([share_a, 1 - share_a])
             model = DiscreteModel(drawn.joint * (shares / drawn.prior)[:, None, None])

@@ -24,7 +24,7 @@ from scipy.optimize import linprog, minimize
 from scipy.special import rel_entr, softmax
 
 from setminus.datasets.synthetic.discrete import DiscreteModel
-from setminus.progress import Step
+from setminus.progress import tracked
 from setminus.report.charts.chart import Chart, Line, Points, Rule
 from setminus_paper.claims.domain_losses import (
     ADVERSARIES,
@@ -65,12 +65,12 @@ def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
     return [Run("prop3", {**config, "n_codes": N_CODES}, seeds, partial(measure, starts=STARTS[scale]))]
 
 
-def measure(seeds: tuple[int, ...], step: Step, *, starts: int) -> Iterator[dict[str, Any]]:
+def measure(seeds: tuple[int, ...], *, starts: int) -> Iterator[dict[str, Any]]:
     """Minimise each loss over encoders that keep the labels apart and over free ones, alone and with the task."""
     for seed in seeds:
         model = label_shift_model(np.array(SOURCE), np.array(TARGET), N_V, seed)
         rng = np.random.default_rng(seed)
-        with step(f"optimal encoders on model {seed}"):
+        with tracked(f"optimal encoders on model {seed}"):
             optimum = {
                 adversary: {
                     family: {**_best(model, adversary, family == "kept", starts, rng), "value_exact": exact}
@@ -78,7 +78,7 @@ def measure(seeds: tuple[int, ...], step: Step, *, starts: int) -> Iterator[dict
                 }
                 for adversary in ADVERSARIES
             }
-        with step(f"task and domain loss on model {seed}"):
+        with tracked(f"task and domain loss on model {seed}"):
             sweep = {adversary: _sweep(model, adversary, starts, rng) for adversary in ADVERSARIES}
         yield {
             "optimum": optimum,

@@ -18,7 +18,7 @@ from setminus.core.gap_tables import equalized_odds_from_table
 from setminus.core.gaps import equalized_odds_gap
 from setminus.core.orthogonalize import orthogonalize
 from setminus.datasets.synthetic.discrete import DiscreteModel
-from setminus.progress import Step
+from setminus.progress import tracked
 from setminus.report.charts.chart import Chart, Line, Mark
 from setminus_paper.claims.over_seeds import mean_and_deviation
 from setminus_paper.run import Run
@@ -49,10 +49,10 @@ def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
     return [Run("prop4", config, seeds, partial(measure, rows=ROWS[scale]))]
 
 
-def measure(seeds: tuple[int, ...], step: Step, *, rows: int) -> Iterator[dict[str, Any]]:
+def measure(seeds: tuple[int, ...], *, rows: int) -> Iterator[dict[str, Any]]:
     """Measure the gaps of the full and the orthogonal classifier as u and z2 grow dependent given the label."""
     for seed in seeds:
-        with step(f"gaps on model {seed}"):
+        with tracked(f"gaps on model {seed}"):
             gaps = [_gaps(DiscreteModel.random(2, 2, N_Z2, seed, dependence), rows, seed) for dependence in DEPENDENCE]
         names = gaps[0]["full"]
         yield {

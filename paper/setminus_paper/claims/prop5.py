@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from statistics import mean
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,9 @@ from setminus.core.orthogonalize import orthogonalize
 from setminus.datasets.synthetic.entangled import EntangledModel
 from setminus.datasets.synthetic.gaussian import GaussianModel
 from setminus.datasets.synthetic.nonlinear import Diffeomorphism, NonlinearModel
+from setminus.progress import tracked
 from setminus.report.charts.chart import Bars, Chart, Points, Rule, Surface
 from setminus_paper.run import Run
-
-if TYPE_CHECKING:
-    from setminus.progress import Step
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "charts", "dependence_on_z1", "estimated_cdf", "plan", "summary"]
 
@@ -108,9 +106,9 @@ def estimated_cdf(z1: Floats, rest: Floats, at_z1: Floats, at_rest: Floats, n_ne
     return np.asarray((rest[order][windows] <= at_rest[:, None]).mean(axis=1))
 
 
-def _measure_invariance(seeds: tuple[int, ...], step: Step, *, n: int) -> Iterator[dict[str, Any]]:
+def _measure_invariance(seeds: tuple[int, ...], *, n: int) -> Iterator[dict[str, Any]]:
     for seed in seeds:
-        with step(f"invariance, seed {seed}"):
+        with tracked(f"invariance, seed {seed}"):
             yield {
                 "random": [_random_maps(seed, *sizes, n=n) for sizes in ((2, 1, 1), (3, 2, 2), (5, 3, 4))],
                 "picture": _picture(seed),
@@ -167,12 +165,10 @@ def _picture(seed: int) -> dict[str, Any]:
     }
 
 
-def _measure_existence(
-    seeds: tuple[int, ...], step: Step, *, n: int, mismatch: float = 0.0
-) -> Iterator[dict[str, Any]]:
+def _measure_existence(seeds: tuple[int, ...], *, n: int, mismatch: float = 0.0) -> Iterator[dict[str, Any]]:
     model = EntangledModel(mismatch=mismatch)
     for seed in seeds:
-        with step(f"existence with mismatch {mismatch}, seed {seed}"):
+        with tracked(f"existence with mismatch {mismatch}, seed {seed}"):
             split = model.sample(n, seed)
             z1, rest = split.x.T
             # as the proof does: the function of class 1, for every class. Its estimate takes a larger sample of its

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from setminus.core.orthogonalize import orthogonalize_log
 from setminus.datasets.synthetic.input_gradients import InputGradientModel
-from setminus.progress import Step
+from setminus.progress import tracked
 from setminus.report.charts.chart import Chart, Line, Rule
 from setminus_paper.claims.prop7 import PenalizedLoss, exact_slopes, explained_by_z1, fit_penalized
 from setminus_paper.run import Run
@@ -85,11 +85,11 @@ def gradient_products(
     return np.asarray((gradients[0] * gradients[1]).sum(dim=1).numpy())
 
 
-def _measure(seeds: tuple[int, ...], step: Step, *, curved: bool, n: int) -> Iterator[dict[str, Any]]:
+def _measure(seeds: tuple[int, ...], *, curved: bool, n: int) -> Iterator[dict[str, Any]]:
     for seed in seeds:
         rows = []
         for angle in _ANGLES:
-            with step(f"{'curved' if curved else 'linear'} map, {angle:g} degrees, seed {seed}"):
+            with tracked(f"{'curved' if curved else 'linear'} map, {angle:g} degrees, seed {seed}"):
                 model = _model(angle, curved)
                 split = model.sample(n, seed)
                 products = gradient_products(model, split.x)

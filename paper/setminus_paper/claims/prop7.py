@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from setminus.core.orthogonalize import orthogonalize
 from setminus.datasets.synthetic.input_gradients import InputGradientModel, expectation_of_log_odds, paper_example
-from setminus.progress import Step
+from setminus.progress import tracked
 from setminus.report.charts.chart import Bars, Chart, Line, Rule
 from setminus_paper.run import Run
 
@@ -163,7 +163,7 @@ def exact_slopes(model: InputGradientModel) -> dict[str, Floats]:
     return {name: 2 * slope for name, slope in slopes.items()}
 
 
-def _measure(seeds: tuple[int, ...], step: Step, *, matrix: str, n: int) -> Iterator[dict[str, Any]]:
+def _measure(seeds: tuple[int, ...], *, matrix: str, n: int) -> Iterator[dict[str, Any]]:
     model = _model(matrix)
     slopes = exact_slopes(model)
     starts = [np.r_[slopes[name], 0.0] for name in ("full", "orthogonal", "nested")]
@@ -179,7 +179,7 @@ def _measure(seeds: tuple[int, ...], step: Step, *, matrix: str, n: int) -> Iter
         for penalty, weights in _WEIGHTS.items():
             rows = []
             for weight in weights:
-                with step(f"{matrix} matrix, {penalty} penalty {weight:g}, seed {seed}"):
+                with tracked(f"{matrix} matrix, {penalty} penalty {weight:g}, seed {seed}"):
                     loss = PenalizedLoss(x, y, principal_gradient, penalty, weight)
                     trained, value = fit_penalized(loss, starts)
                     log_odds = split.x @ trained[:-1] + trained[-1]

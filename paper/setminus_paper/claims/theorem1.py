@@ -24,7 +24,7 @@ from scipy.special import gammaln
 from setminus.core.bounds import generalization_bound
 from setminus.core.orthogonalize import orthogonalize
 from setminus.datasets.synthetic.discrete import DiscreteModel
-from setminus.progress import Step
+from setminus.progress import tracked
 from setminus.report.charts.chart import Chart, Line
 from setminus_paper.claims.over_seeds import mean_and_deviation
 from setminus_paper.run import Run
@@ -59,12 +59,12 @@ def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
     return [Run("theorem1", config, seeds, partial(measure, draws=DRAWS[scale]))]
 
 
-def measure(seeds: tuple[int, ...], step: Step, *, draws: int) -> Iterator[dict[str, Any]]:
+def measure(seeds: tuple[int, ...], *, draws: int) -> Iterator[dict[str, Any]]:
     """Measure the excess risks over many samples of each size, on the model of each seed."""
     for seed in seeds:
         drawn = DiscreteModel.random(2, N_Z1, N_Z2, seed)
         model = DiscreteModel(drawn.joint / drawn.prior[:, None, None] / 2)
-        with step(f"samples of model {seed}"):
+        with tracked(f"samples of model {seed}"):
             yield _measured(model, draws, np.random.default_rng(seed))
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from setminus.datasets.tabular import Encoding
 from setminus.errors import UserError
-from setminus.progress import Step
+from setminus.progress import tracked
 from setminus_paper.fairness.measuring import measure as measured
 from setminus_paper.fairness.methods import METHODS
 from setminus_paper.fairness.trials import Trials, adult_trials, german_trials
@@ -55,12 +55,12 @@ def runs(table: Table, seeds: tuple[int, ...], methods: Sequence[str], paper: di
 
 
 def measure(
-    seeds: tuple[int, ...], step: Step, *, table: Table, method: str, paper: dict[str, float] | None
+    seeds: tuple[int, ...], *, table: Table, method: str, paper: dict[str, float] | None
 ) -> list[dict[str, Any]]:
     """Fit one row on all seeds at once, and measure each; "row" is what a page says of it beside its numbers."""
     row = METHODS[method]
     about = {"label": row.label, "kind": row.kind, "needs_group": row.needs_group, "paper": paper}
-    with step(f"{row.label} on {DATA[table]}, {len(seeds)} seeds"):
+    with tracked(f"{row.label} on {DATA[table]}, {len(seeds)} seeds"):
         trials, all_rows = _trials(table, seeds, row.encoding)
         # the paper held no rows out to pick an epoch: its rows are trained once more, as it did
         whole = row.fit(all_rows) if row.kind == "paper" else None

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import torch
 
 from setminus.nn.cyclegan import CycleGAN
-from setminus.progress import Step
+from setminus.progress import tracked
 from setminus.records import BESIDE
 from setminus.transfer.domain_classifiers import ClassifierConfig
 from setminus.transfer.evaluation import TransferJudge, oracle_latents, translate
@@ -138,9 +138,7 @@ def plan(
     return runs
 
 
-def measure(
-    seeds: tuple[int, ...], step: Step, *, table: FaceTable, method: str, size: Size
-) -> Iterator[dict[str, Any]]:
+def measure(seeds: tuple[int, ...], *, table: FaceTable, method: str, size: Size) -> Iterator[dict[str, Any]]:
     """Train one row for each seed, judge it along the way, and compare its images with real ones at the end."""
     row, length = ROWS[method], size.of(method)
     label = row.label.replace(")", ", last layer)") if row.source not in (None, "oracle") else row.label
@@ -148,7 +146,7 @@ def measure(
     if row.loss == "orthogonal" and row.source == "oracle":
         about["of_groups"] = True
     for seed in seeds:
-        with step(f"{row.label}, seed {seed}: classifiers"):
+        with tracked(f"{row.label}, seed {seed}: classifiers"):
             faces = dealt(table.task, size.pixels, seed)
             oracles = judges(faces, size.classifier)
             ratio = log_ratio(row, faces, size.classifier, size.clamp)
@@ -159,7 +157,7 @@ def measure(
         }
         judge = TransferJudge(*(faces.domain(k, "test") for k in (0, 1)), oracle=oracle_latents(*oracles))
         networks = photo_networks(size.pixels, size.width, seed=seed, discriminator_width=size.discriminator_width)
-        with step(f"{row.label}, seed {seed}: {length.steps} steps"):
+        with tracked(f"{row.label}, seed {seed}: {length.steps} steps"):
             numbers = translated(
                 networks,
                 (faces.domain(0), faces.domain(1)),
@@ -169,7 +167,7 @@ def measure(
                 seed=seed,
                 plain_steps=round(size.plain_share * length.steps),
             )
-        with step(f"{row.label}, seed {seed}: FID"):
+        with tracked(f"{row.label}, seed {seed}: FID"):
             distances = _distances(networks, faces, size)
         samples = numbers.pop("samples")
         # images of faces stay with whoever has the data

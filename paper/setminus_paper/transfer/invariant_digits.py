@@ -30,7 +30,7 @@ from setminus.invariant.environment_task import Environment, EnvironmentConfig
 from setminus.invariant.fitting import METHODS as FITTED
 from setminus.invariant.fitting import Method, fit_invariant
 from setminus.nn.networks import DigitClassifier, seeded
-from setminus.progress import Step
+from setminus.progress import tracked
 from setminus_paper.data.images import load_images
 from setminus_paper.run import Run
 from setminus_paper.transfer.last_layer import CANDIDATES, TRM, LastLayer, fit_last_layer
@@ -105,11 +105,11 @@ def plan(scale: Scale, seeds: tuple[int, ...], methods: tuple[str, ...] = METHOD
     ]
 
 
-def measure(seeds: tuple[int, ...], step: Step, *, method: str, stage: Stage, size: Size) -> Iterator[dict[str, Any]]:
+def measure(seeds: tuple[int, ...], *, method: str, stage: Stage, size: Size) -> Iterator[dict[str, Any]]:
     """Fit one kind of principal classifier for each seed, and compare it with the exact one."""
     digits = _digits(size)
     for seed in seeds:
-        with step(f"{method}, {stage}, seed {seed}"):
+        with tracked(f"{method}, {stage}, seed {seed}"):
             yield compare(method, stage, digits, size, seed)
 
 

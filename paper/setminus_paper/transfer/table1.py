@@ -16,7 +16,7 @@ from setminus.datasets.colored_digits import ColoredDigits
 from setminus.invariant.environment_task import Environment
 from setminus.invariant.fitting import METHODS as INVARIANT
 from setminus.nn.translation_networks import Norm
-from setminus.progress import Step
+from setminus.progress import tracked
 from setminus.transfer.domain_classifiers import ClassifierConfig, fit_domain_classifier
 from setminus.transfer.evaluation import TransferJudge, measured_latents, oracle_latents
 from setminus.transfer.log_ratios import OrthogonalRatio, PairRatio
@@ -186,14 +186,14 @@ def plan(scale: Scale, seeds: tuple[int, ...], methods: Sequence[str] = METHODS)
     ]
 
 
-def measure(seeds: tuple[int, ...], step: Step, *, method: str, size: Size) -> Iterator[dict[str, Any]]:
+def measure(seeds: tuple[int, ...], *, method: str, size: Size) -> Iterator[dict[str, Any]]:
     """Train one row for each seed, and judge it along the way."""
     row = ROWS[method]
     label = row.label.replace(")", ", last layer)") if _relearned(row.source, size) else row.label
     about = {"label": label, "loss": row.loss, "source": row.source, "paper": PAPER[method]}
     for seed in seeds:
         trial = dealt(size, seed)
-        with step(f"{row.label}, seed {seed}: classifiers"):
+        with tracked(f"{row.label}, seed {seed}: classifiers"):
             judges = _judges(size, seed)
             log_ratio = _log_ratio(row, trial, size)
         told = {
@@ -203,7 +203,7 @@ def measure(seeds: tuple[int, ...], step: Step, *, method: str, size: Size) -> I
         judge = TransferJudge(trial.a, trial.b, oracle=oracle_latents(*judges), measured=measured_latents)
         networks = digit_networks(size.pixels, size.width, seed=seed, norm=size.norm)
         domains = trial.x[trial.y == 0], trial.x[trial.y == 1]
-        with step(f"{row.label}, seed {seed}: {size.translation.steps} steps"):
+        with tracked(f"{row.label}, seed {seed}: {size.translation.steps} steps"):
             numbers = translated(networks, domains, judge, size.translation, log_ratio=log_ratio, seed=seed)
         yield {"row": about, **told, **numbers}
 

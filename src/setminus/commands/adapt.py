@@ -67,6 +67,7 @@ def adapt(
     from setminus.commands.adapting import AdaptConfig, adapt_tables
     from setminus.commands.display import Display
     from setminus.files import atomic_writes
+    from setminus.progress import listen, tracked
     from setminus.records import to_json, write_json
     from setminus.report.page import write_page
 
@@ -86,9 +87,11 @@ def adapt(
         encoding=encoding,
         decimal=decimal,
     )
-    model, record = adapt_tables(config, display.step, typed_command())
+    with listen(display):
+        model, record = adapt_tables(config, typed_command())
     record["usage"], record["usage_command"] = usage(out)
-    with display.step("write the model, the record and the page"), atomic_writes(file, page, out) as partials:
+    writing = tracked("write the model, the record and the page")
+    with listen(display), writing, atomic_writes(file, page, out) as partials:
         write_json(partials[0], record)
         write_page(partials[1], [record])
         setminus.save(model, partials[2])

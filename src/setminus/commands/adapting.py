@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -32,7 +31,7 @@ from setminus.adaptation.sample_domains import held_out_rows
 from setminus.auditing.intervals import rate_interval
 from setminus.commands.domain_tables import Domains, read_domains
 from setminus.commands.rows import Roles
-from setminus.progress import Step, Stopwatch
+from setminus.progress import seconds_by_name, tracked
 from setminus.records import Record, versions
 from setminus.tables.errors import TableError
 from setminus.tables.reading import open_table
@@ -84,14 +83,12 @@ class AdaptConfig:
     decimal: str | None = None
 
 
-def adapt_tables(config: AdaptConfig, step: Step = nullcontext, command: str = "") -> tuple[Pipeline, Record]:
+def adapt_tables(config: AdaptConfig, command: str = "") -> tuple[Pipeline, Record]:
     """Fit a model for rows like those of the target, and say how far it can be trusted.
 
     Parameters
     ----------
     config : AdaptConfig
-    step : callable
-        A progress display, see `Step`.
     command : str
         What the user typed, for the record.
 
@@ -109,13 +106,13 @@ def adapt_tables(config: AdaptConfig, step: Step = nullcontext, command: str = "
     """
     try:
         # one thread, as in `fit_table`
-        with threadpool_limits(1):
-            return _adapt(config, Stopwatch(step), command)
+        with threadpool_limits(1), seconds_by_name() as seconds:
+            return _adapt(config, seconds, command)
     except ValueError as error:
         raise TableError.of(error) from error
 
 
-def _adapt(config: AdaptConfig, timed: Stopwatch, command: str) -> tuple[Pipeline, Record]:
+def _adapt(config: AdaptConfig, seconds: dict[str, float], command: str) -> tuple[Pipeline, Record]:
     roles = Roles(config.label, (), config.positive)
     adapter = OrthogonalAdapter(
         config.method,
@@ -126,16 +123,16 @@ def _adapt(config: AdaptConfig, timed: Stopwatch, command: str) -> tuple[Pipelin
         random_state=config.seed,
     )
     check_parameters(adapter.get_params())
-    with timed(f"read {Path(config.source).name} and {Path(config.target).name}"):
+    with tracked(f"read {Path(config.source).name} and {Path(config.target).name}"):
         opened = partial(open_table, header=config.header, encoding=config.encoding, decimal=config.decimal)
         domains = read_domains(opened(config.source), opened(config.target), roles)
-    with timed("fit without adaptation"):
+    with tracked("fit without adaptation"):
         plain = clone(adapter).set_params(method="source_only", predict_prior="equal")
         held = held_out_rows(domains.codes, HELD_OUT, check_random_state(config.seed))
         plain.fit(domains.source[~held], domains.classes[domains.codes[~held]], sample_domain=np.ones((~held).sum()))
-    with timed(f"adapt by {config.method}"):
+    with tracked(f"adapt by {config.method}"):
         _fitted(adapter, domains)
-    with timed("adapt once more, with another seed"):
+    with tracked("adapt once more, with another seed"):
         other = _fitted(clone(adapter).set_params(random_state=(config.seed + 1) % MOST_SEEDS), domains)
     record: Record = {
         "name": "adapt",
@@ -146,8 +143,8 @@ def _adapt(config: AdaptConfig, timed: Stopwatch, command: str) -> tuple[Pipelin
         "command": command,
         "task": domains.about,
         "metrics": _metrics(domains, plain, held, adapter, other),
-        "steps": timed.seconds,
-        "seconds": sum(timed.seconds.values()),
+        "steps": seconds,
+        "seconds": sum(seconds.values()),
     }
     model = Pipeline([("encoder", domains.encoder), ("adapter", adapter)])
     model.about_ = {key: record[key] for key in ("config", "versions", "command", "task")}

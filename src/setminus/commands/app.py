@@ -34,6 +34,7 @@ from setminus.commands.options import (
 from setminus.commands.streams import echo
 from setminus.commands.transfer import transfer_app
 from setminus.commands.usage import typed_command, usage
+from setminus.progress import listen, tracked
 
 __all__ = ["app"]
 
@@ -164,12 +165,14 @@ def fit(
         decimal=decimal,
         trusted=tuple(trust or ()),
     )
-    model, record = fit_table(config, display.step, typed_command())
+    with listen(display):
+        model, record = fit_table(config, typed_command())
     needs = (
         "with the ignored columns" if record["task"]["groups_needed"] else "without the ignored columns, if you like"
     )
     record["usage"], record["usage_command"] = usage(out, needs)
-    with display.step("write the model, the audit and the page"), atomic_writes(audit_file, page, out) as partials:
+    writing = tracked("write the model, the audit and the page")
+    with listen(display), writing, atomic_writes(audit_file, page, out) as partials:
         write_json(partials[0], record)
         write_page(partials[1], [record])
         setminus.save(model, partials[2])
@@ -225,7 +228,7 @@ def apply(
     from setminus.tables.drift import drift_text, unranged_text
 
     display = Display(quiet)
-    with display.rows() as progress:
+    with listen(display):
         done = apply_file(
             arguments,
             out,
@@ -241,7 +244,6 @@ def apply(
             neutralize=neutralize_formulas,
             trusted=tuple(trust or ()),
             strict=strict,
-            progress=progress,
         )
     # also when quiet: the scores of such rows are guesses
     if unseen := drift_text(done.drift):
@@ -319,7 +321,8 @@ def audit(
         encoding=encoding,
         decimal=decimal,
     )
-    result, record = audit_table(config, display.step, typed_command())
+    with listen(display):
+        result, record = audit_table(config, typed_command())
     wanted = [path for path in (out, page) if path is not None]
     with atomic_writes(*wanted) as partials:
         for partial, path in zip(partials, wanted, strict=True):

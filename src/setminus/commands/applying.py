@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -32,7 +32,6 @@ def apply_file(
     neutralize: bool | None = None,
     trusted: tuple[str, ...] = (),
     strict: bool = False,
-    progress: Callable[[int, int], object] | None = None,
 ) -> Scored:
     """Score a file and write it with its scores.
 
@@ -45,7 +44,7 @@ def apply_file(
         Columns of probabilities, separated by commas; one column is that of the second of two classes.
     prior : str, optional
         Class frequencies by commas, or "uniform".
-    strength, engine, scheduler, header, encoding, decimal, neutralize, trusted, strict, progress
+    strength, engine, scheduler, header, encoding, decimal, neutralize, trusted, strict
         See `score_file` and `open_table`.
 
     Returns
@@ -81,7 +80,6 @@ def apply_file(
             engine=engine,
             scheduler=scheduler,
             strict=strict,
-            progress=progress,
         )
     except ValueError as error:
         raise TableError.of(error) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +14,7 @@ from setminus.commands.rows import Roles, group_names, read_rows
 from setminus.commands.scored_columns import ScoredColumns
 from setminus.estimators.frontier import Constraint
 from setminus.estimators.groups import Groups
-from setminus.progress import Step, Stopwatch
+from setminus.progress import seconds_by_name, tracked
 from setminus.records import Record, versions
 from setminus.tables.errors import TableError
 from setminus.tables.reading import open_table
@@ -71,14 +70,12 @@ class AuditConfig:
     decimal: str | None = None
 
 
-def audit_table(config: AuditConfig, step: Step = nullcontext, command: str = "") -> tuple[Audit, Record]:
+def audit_table(config: AuditConfig, command: str = "") -> tuple[Audit, Record]:
     """Audit the scores of a file.
 
     Parameters
     ----------
     config : AuditConfig
-    step : callable
-        A progress display, see `Step`.
     command : str
         What the user typed, for the record.
 
@@ -94,13 +91,14 @@ def audit_table(config: AuditConfig, step: Step = nullcontext, command: str = ""
         Where the file cannot be audited as asked.
     """
     try:
-        return _audit(config, Stopwatch(step), command)
+        with seconds_by_name() as seconds:
+            return _audit(config, seconds, command)
     except ValueError as error:
         raise TableError.of(error) from error
 
 
-def _audit(config: AuditConfig, timed: Stopwatch, command: str) -> tuple[Audit, Record]:
-    with timed(f"read {Path(config.table).name}"):
+def _audit(config: AuditConfig, seconds: dict[str, float], command: str) -> tuple[Audit, Record]:
+    with tracked(f"read {Path(config.table).name}"):
         table = open_table(config.table, header=config.header, encoding=config.encoding, decimal=config.decimal)
         roles = Roles(config.label, config.ignore, config.positive)
         rows = read_rows(table, roles)
@@ -119,7 +117,7 @@ def _audit(config: AuditConfig, timed: Stopwatch, command: str) -> tuple[Audit, 
         if judged is not None:
             decisions, how = columns.decisions(rows.X, judged, own=config.prediction is not None)
             notes += how
-    with timed(f"audit {len(rows):,} rows"):
+    with tracked(f"audit {len(rows):,} rows"):
         result = audit(
             rows.y,
             proba,
@@ -155,8 +153,8 @@ def _audit(config: AuditConfig, timed: Stopwatch, command: str) -> tuple[Audit, 
             "notes": notes,
         },
         "metrics": {"models": [{"title": "score", "about": f"The column {shown}.", "audit": audited}]},
-        "steps": timed.seconds,
-        "seconds": sum(timed.seconds.values()),
+        "steps": seconds,
+        "seconds": sum(seconds.values()),
     }
     if config.fail_above is not None:
         record["limit"] = _limit(config, audited)

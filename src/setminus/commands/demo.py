@@ -14,6 +14,7 @@ import typer
 from setminus.commands.errors import CommandError, check_folder
 from setminus.commands.streams import echo
 from setminus.errors import UserError
+from setminus.progress import listen, tracked
 
 if TYPE_CHECKING:
     from setminus.commands.display import Display
@@ -84,14 +85,16 @@ def demo(
         if not _can_run(part, display, needed=parts is not None):
             continue
         try:
-            measured[name] = part.run(out, seed, display)
+            with listen(display):
+                measured[name] = part.run(out, seed, display)
         except Exception as error:
             if not hasattr(error, "failures"):
                 raise
             # the page of the other parts is worth having
             failure = error
     if measured:
-        _show(measured, wanted, out, picture, display)
+        with listen(display):
+            _show(measured, wanted, out, picture, display)
     if failure is not None:
         raise failure
 
@@ -117,7 +120,7 @@ def _can_run(part: Part, display: Display, *, needed: bool) -> bool:
     except (DataUnavailableError, ImportError) as error:
         if needed:
             raise
-        display.progress.print(f"Left out: {str(error).splitlines()[0]}", markup=False, soft_wrap=True)
+        display.warn(f"Left out: {str(error).splitlines()[0]}")
         return False
     return True
 
@@ -126,7 +129,7 @@ def _fairness(out: Path, seed: int, display: Display) -> Records:
     from setminus.commands.demo_fairness import DemoConfig, run_demo
     from setminus.records import append_record, read_records
 
-    append_record(out / "records.jsonl", run_demo(DemoConfig(seed=seed), display.step))
+    append_record(out / "records.jsonl", run_demo(DemoConfig(seed=seed)))
     # the page sees nothing but what the files hold
     return read_records(out / "records.jsonl")[-1:]
 
@@ -140,12 +143,12 @@ def _show(
     """The page, the picture, and the numbers in the terminal; at last where the page is."""
     from setminus.report.page import write_page
 
-    with display.step("write the page"):
+    with tracked("write the page"):
         page = write_page(out / "index.html", [record for records in measured.values() for record in records])
     if picture is not None and "fairness" in measured:
         from setminus.report.picture import draw_picture
 
-        with display.step("draw the picture"):
+        with tracked("draw the picture"):
             draw_picture(measured["fairness"][0], picture)
     for name, records in measured.items():
         if name == "fairness":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -19,7 +18,7 @@ from setminus.estimators.frontier import Constraint
 from setminus.estimators.orthogonal import OrthogonalClassifier
 from setminus.estimators.principals import GroupPrincipal, ProxyPrincipal
 from setminus.estimators.tuned import TunedOrthogonalClassifier
-from setminus.progress import Step, Stopwatch
+from setminus.progress import seconds_by_name, tracked
 from setminus.records import Record, versions
 
 __all__ = ["DemoConfig", "run_demo"]
@@ -56,14 +55,12 @@ class DemoConfig:
     cv: int = 5
 
 
-def run_demo(config: DemoConfig | None = None, step: Step = nullcontext) -> Record:
+def run_demo(config: DemoConfig | None = None) -> Record:
     """Fit a model on Adult, make it ignore sex in two ways, and audit all three on the test file.
 
     Parameters
     ----------
     config : DemoConfig, optional
-    step : callable
-        Called with the name of each step, gives a context manager around its work: for a progress display.
 
     Returns
     -------
@@ -76,21 +73,20 @@ def run_demo(config: DemoConfig | None = None, step: Step = nullcontext) -> Reco
         Where Adult is neither here nor to be had.
     """
     # a second thread saves two seconds on an idle machine, and costs minutes on a busy one
-    with threadpool_limits(1):
-        return _run(config or DemoConfig(), step)
+    with threadpool_limits(1), seconds_by_name() as seconds:
+        return _run(config or DemoConfig(), seconds)
 
 
-def _run(config: DemoConfig, step: Step) -> Record:
-    timed = Stopwatch(step)
-    with timed("read UCI Adult"):
+def _run(config: DemoConfig, seconds: dict[str, float]) -> Record:
+    with tracked("read UCI Adult"):
         train, test = load_adult(encoding="raw")
     boosting = _boosting(train, config.seed)
-    with timed("fit gradient boosting without sex: the model you already have"):
+    with tracked("fit gradient boosting without sex: the model you already have"):
         base = boosting.fit(train.x, train.y)
-    with timed("subtract what sex says: the paper's formula"):
+    with tracked("subtract what sex says: the paper's formula"):
         formula = OrthogonalClassifier(FrozenEstimator(base), GroupPrincipal())
         formula.fit(train.x, train.y, sensitive_features=train.z1)
-    with timed(f"tune strength and threshold: {config.cv} folds, sex unknown at predict time"):
+    with tracked(f"tune strength and threshold: {config.cv} folds, sex unknown at predict time"):
         tuned = TunedOrthogonalClassifier(
             _boosting(train, config.seed),
             ProxyPrincipal(_boosting(train, config.seed)),
@@ -100,7 +96,7 @@ def _run(config: DemoConfig, step: Step) -> Record:
             cv=config.cv,
             random_state=config.seed,
         ).fit(train.x, train.y, sensitive_features=train.z1)
-    with timed("audit all three on the test file"):
+    with tracked("audit all three on the test file"):
         models = _audits(base, formula, tuned, test, config.seed)
         told = betrayed(tuned.model_.principals_[0].attribute_model_, test.x, test.z1)
     return {
@@ -119,8 +115,8 @@ def _run(config: DemoConfig, step: Step) -> Record:
             "strength": tuned.strength_,
             "threshold": tuned.threshold_,
         },
-        "steps": timed.seconds,
-        "seconds": sum(timed.seconds.values()),
+        "steps": seconds,
+        "seconds": sum(seconds.values()),
     }
 
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
     Progress,
     SpinnerColumn,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -23,6 +20,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from setminus.progress import Event
 from setminus.text import printable
 
 __all__ = ["Display"]
@@ -34,17 +32,12 @@ ROWS = (
     ("equalized odds, max", "equalized_odds_max"),
     ("demographic parity", "demographic_parity"),
 )
-MOST_ROWS = 12
+MAX_ROWS = 12
 """Rates by group beyond this are left to the page."""
-
-
-@dataclass(frozen=True)
-class Runs:
-    """What to call while runs go on: around a step, after each run, and where one failed."""
-
-    step: Callable[[str], AbstractContextManager[None]]
-    progress: Callable[[int, int], None]
-    failed: Callable[[str], None]
+MAX_LINES = 3
+"""Pieces of work within each other that are shown at once."""
+LINE_SECONDS = 10
+"""Between two lines of progress where there is no terminal to draw on."""
 
 
 class _PrintableConsole(Console):
@@ -66,57 +59,56 @@ class Display:
         # progress is no result: stdout stays fit for a pipe
         self.progress = _PrintableConsole(stderr=True, quiet=quiet, highlight=False)
         self.results = _PrintableConsole(quiet=quiet, highlight=False)
+        self._lines: dict[int, TaskID] = {}
+        self._next_line = 0.0
 
-    @contextmanager
-    def step(self, name: str) -> Iterator[None]:
-        """Show a step while it runs, and how long it took when it is done."""
-        start = time.perf_counter()
-        columns = (SpinnerColumn("line"), TextColumn("{task.description}"), BarColumn(20), TimeElapsedColumn())
-        # in a log file a spinner is a heap of empty lines
-        shown = self.progress.is_terminal
-        with Progress(*columns, console=self.progress, transient=True, disable=not shown) as progress:
-            task = progress.add_task(_label(name), total=None)
-            with _listening(lambda done, total: progress.update(task, completed=done - 1, total=total)):
-                yield
-        self.progress.print(f"{time.perf_counter() - start:6.1f} s  {escape(name)}")
+    def __call__(self, event: Event) -> None:
+        """Show an event of `setminus.progress`: how far the work is, and how long it took when it is done."""
+        if self.progress.is_terminal and not self.progress.quiet:
+            self._draw(event)
+        elif event.kind == "started" and event.depth == 0:
+            self._name, self._start = event.name, time.perf_counter()
+            self._next_line = self._start + LINE_SECONDS
+        elif event.kind == "advanced" and time.perf_counter() >= self._next_line:
+            within = "" if event.depth == 0 else f": {event.name}"
+            self._print_seconds(time.perf_counter() - self._start, f"{self._name}{within}, {_count(event)}")
+            self._next_line = time.perf_counter() + LINE_SECONDS
+        if event.kind == "finished" and event.depth == 0:
+            self._print_seconds(event.seconds, event.name)
 
-    @contextmanager
-    def rows(self, unit: str = "rows") -> Iterator[Callable[[int, int], None]]:
-        """A bar of rows done, or of what else there is; gives what to call with those done and those in all."""
-        columns = (BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeElapsedColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=self.progress, disable=not self.progress.is_terminal) as progress:
-            task = progress.add_task("", total=None)
-            yield lambda done, total: progress.update(task, completed=done, total=total)
-
-    @contextmanager
-    def runs(self, name: str) -> Iterator[Runs]:
-        """A bar of runs done with the time left, and the step that one is at."""
-        columns = (
-            SpinnerColumn("line"),
-            TextColumn("{task.description}"),
-            BarColumn(20),
-            MofNCompleteColumn(),
-            TextColumn("runs"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-        )
-        start = time.perf_counter()
-        with Progress(*columns, console=self.progress, transient=True, disable=not self.progress.is_terminal) as bar:
-            task = bar.add_task(_label(name), total=None)
-
-            @contextmanager
-            def step(what: str) -> Iterator[None]:
-                bar.update(task, description=_label(f"{name}: {what}"))
-                yield
-                bar.update(task, description=_label(name))
-
-            yield Runs(
-                step=step,
-                progress=lambda done, total: bar.update(task, completed=done, total=total),
-                failed=lambda why: self.progress.print(f"failed    {why}", markup=False, soft_wrap=True),
+    def _draw(self, event: Event) -> None:
+        """One line for each piece of work that is under way."""
+        if event.kind == "started" and event.depth == 0:
+            columns = (
+                SpinnerColumn("line"),
+                TextColumn("{task.description}"),
+                BarColumn(20),
+                TextColumn("{task.fields[state]}"),
+                TimeElapsedColumn(),
+                _TimeLeft(),
             )
-        self.progress.print(f"{time.perf_counter() - start:6.1f} s  {escape(name)}")
+            self._bars = Progress(*columns, console=self.progress, transient=True)
+            self._bars.start()
+        if event.kind == "advanced":
+            if event.depth in self._lines:
+                state = _label("  ".join(filter(None, (_count(event), event.detail))))
+                self._bars.update(self._lines[event.depth], completed=event.done, state=state)
+            return
+        if event.kind != "started" and event.depth == 0:
+            self._bars.stop()
+            self._lines.clear()
+        for depth in [depth for depth in self._lines if depth >= event.depth]:
+            self._bars.remove_task(self._lines.pop(depth))
+        if event.kind == "started" and event.depth < MAX_LINES:
+            name = _label("  " * event.depth + event.name)
+            self._lines[event.depth] = self._bars.add_task(name, total=event.total, state="")
+
+    def _print_seconds(self, seconds: float, text: str) -> None:
+        self.progress.print(f"{seconds:6.1f} s  {text}", markup=False, soft_wrap=True)
+
+    def warn(self, line: str) -> None:
+        """A line beside the progress."""
+        self.progress.print(line, markup=False, soft_wrap=True)
 
     def summary(self, title: str, rows: Sequence[tuple[str, str, str]]) -> None:
         """What was expected, and what was measured."""
@@ -150,7 +142,7 @@ class Display:
         for title, key in ROWS:
             table.add_row(title, *(_interval(model["audit"][key]) for model in models))
         rates = models[0]["audit"]["group_rates"]
-        for group in rates[:MOST_ROWS]:
+        for group in rates[:MAX_ROWS]:
             cells = [
                 row["true_positive_rate"]
                 for model in models
@@ -161,8 +153,8 @@ class Display:
             table.add_row(escape(of or f"TPR of {group['label']}, {group['group']}"), *map(_interval, cells))
         self.results.print()
         self.results.print(table)
-        if len(rates) > MOST_ROWS:
-            self.results.print(f"and {len(rates) - MOST_ROWS} more rates on the page")
+        if len(rates) > MAX_ROWS:
+            self.results.print(f"and {len(rates) - MAX_ROWS} more rates on the page")
         self.results.print()
         self.say(*_outcome(record), "")
 
@@ -229,31 +221,14 @@ def _adapted(about: dict[str, Any]) -> list[tuple[str, str]]:
     return [("adapted by", about["method"]), *shown] if about else []
 
 
-class _Listener(logging.Handler):
-    """Hears each "fit 2 of 6" that the library logs."""
-
-    def __init__(self, told: Callable[[int, int], object]):
-        super().__init__(logging.INFO)
-        self.told = told
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if record.msg == "fit %d of %d" and isinstance(record.args, tuple):
-            done, total = record.args
-            self.told(int(str(done)), int(str(total)))
+class _TimeLeft(TimeRemainingColumn):
+    def render(self, task: Any) -> Text:
+        return Text("") if task.total is None else super().render(task)
 
 
-@contextmanager
-def _listening(told: Callable[[int, int], object]) -> Iterator[None]:
-    """Tell of the fits that are begun meanwhile."""
-    library, listener = logging.getLogger("setminus"), _Listener(told)
-    level = library.level
-    library.addHandler(listener)
-    library.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        library.removeHandler(listener)
-        library.setLevel(level)
+def _count(event: Event) -> str:
+    total = "" if event.total is None else f" of {event.total:,}"
+    return f"{event.done:,}{total} {event.unit}".rstrip()
 
 
 def _table(*heads: str) -> Table:

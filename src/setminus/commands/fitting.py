@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +21,7 @@ from setminus.estimators.groups import Groups
 from setminus.estimators.persistence import load, model_errors
 from setminus.estimators.principals import GroupPrincipal, ProxyPrincipal
 from setminus.estimators.tuned import TunedOrthogonalClassifier
-from setminus.progress import Step, Stopwatch
+from setminus.progress import seconds_by_name, tracked
 from setminus.records import Record, versions
 from setminus.tables.columns import ColumnSummary
 from setminus.tables.encoding import TableEncoder
@@ -89,14 +88,12 @@ class FitConfig:
         return Roles(self.label, self.ignore, self.positive)
 
 
-def fit_table(config: FitConfig, step: Step = nullcontext, command: str = "") -> tuple[Any, Record]:
+def fit_table(config: FitConfig, command: str = "") -> tuple[Any, Record]:
     """Fit a model that ignores columns of a table, and audit it.
 
     Parameters
     ----------
     config : FitConfig
-    step : callable
-        A progress display, see `Step`.
     command : str
         What the user typed, for the record.
 
@@ -114,14 +111,14 @@ def fit_table(config: FitConfig, step: Step = nullcontext, command: str = "") ->
     """
     try:
         # one thread: on a busy machine a second one costs minutes, on an idle one it saves seconds
-        with threadpool_limits(1):
-            return _fit(config, Stopwatch(step), command)
+        with threadpool_limits(1), seconds_by_name() as seconds:
+            return _fit(config, seconds, command)
     except ValueError as error:
         raise TableError.of(error) from error
 
 
-def _fit(config: FitConfig, timed: Stopwatch, command: str) -> tuple[Any, Record]:
-    with timed(f"read {Path(config.table).name}"):
+def _fit(config: FitConfig, seconds: dict[str, float], command: str) -> tuple[Any, Record]:
+    with tracked(f"read {Path(config.table).name}"):
         train, test = _train_and_test(config)
         columns = train.features(config.roles)
         known = Groups(least=2)
@@ -137,10 +134,10 @@ def _fit(config: FitConfig, timed: Stopwatch, command: str) -> tuple[Any, Record
             model.full.predict_proba(train.X.select(features))
     visible = [*dict.fromkeys([*features, *(model.sensitive_columns or ())])]
     X, X_test = train.X.select(visible), test.X.select(visible)
-    with timed(f"fit, subtract {', '.join(config.ignore)}, tune on {model.cv} folds"):
+    with tracked(f"fit, subtract {', '.join(config.ignore)}, tune on {model.cv} folds"):
         keyword = {} if model.sensitive_columns else {"sensitive_features": train_groups}
         model.fit(X, train.y, **keyword)
-    with timed(f"audit before and after on {len(test):,} rows"):
+    with tracked(f"audit before and after on {len(test):,} rows"):
         models = _audits(model, X_test, test.y, test_groups, config.seed)
         proxy = model.model_.principals_[0]
         told = betrayed(proxy.attribute_model_, X_test, test_groups) if isinstance(proxy, ProxyPrincipal) else None
@@ -171,8 +168,8 @@ def _fit(config: FitConfig, timed: Stopwatch, command: str) -> tuple[Any, Record
             "strength": model.strength_,
             "threshold": getattr(model, "threshold_", None),
         },
-        "steps": timed.seconds,
-        "seconds": sum(timed.seconds.values()),
+        "steps": seconds,
+        "seconds": sum(seconds.values()),
     }
     model.about_ = {key: record[key] for key in ("config", "versions", "command", "task")}
     bounded = config.constraint + (f"_{config.agg}" if config.constraint == "equalized_odds" else "")

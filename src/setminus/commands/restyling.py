@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import numpy as np
 from setminus.datasets.image_files import SUFFIXES, UnreadableImageError, decode_into, show_names
 from setminus.errors import UserError
 from setminus.files import atomic_write
+from setminus.progress import tracked
 from setminus.tables.errors import TableError
 from setminus.transfer.translator import Direction, load_translator
 
@@ -27,7 +28,6 @@ def translate_files(
     *,
     direction: Direction = "a_to_b",
     force: bool = False,
-    progress: Callable[[int, int], object] | None = None,
 ) -> list[Path]:
     """Translate pictures and write them.
 
@@ -44,8 +44,6 @@ def translate_files(
     direction : {"a_to_b", "b_to_a"}
     force : bool
         Replace files that `out` has already.
-    progress : callable, optional
-        Called with the pictures done and the pictures in all.
 
     Returns
     -------
@@ -67,14 +65,14 @@ def translate_files(
     from PIL import Image
 
     out.mkdir(parents=True, exist_ok=True)
-    for start in range(0, len(files), AT_ONCE):
-        part = slice(start, start + AT_ONCE)
-        translated = translator.translate(images[part], direction)
-        for image, target in zip(translated, targets[part], strict=True):
-            with atomic_write(target) as partial:
-                Image.fromarray(image).save(partial, format="PNG")
-        if progress is not None:
-            progress(min(start + AT_ONCE, len(files)), len(files))
+    with tracked("translate the pictures", total=len(files), unit="pictures") as progress:
+        for start in range(0, len(files), AT_ONCE):
+            part = slice(start, start + AT_ONCE)
+            translated = translator.translate(images[part], direction)
+            for image, target in zip(translated, targets[part], strict=True):
+                with atomic_write(target) as partial:
+                    Image.fromarray(image).save(partial, format="PNG")
+            progress.advance(len(translated))
     return targets
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import shlex
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,6 +13,7 @@ from setminus.commands.errors import CommandError, ExitCode, check_outputs
 from setminus.commands.options import Quiet, finite
 from setminus.commands.streams import echo
 from setminus.commands.usage import typed_command
+from setminus.progress import listen
 
 if TYPE_CHECKING:
     from setminus.commands.display import Display
@@ -97,16 +97,15 @@ def transfer_fit(
     )
     command = typed_command("--resume", "--force")
     try:
-        record = fit_folders(
-            config,
-            out,
-            resume=resume,
-            force=force,
-            step=display.step,
-            bar=partial(display.rows, "steps"),
-            note=lambda text: display.say(f"Note: {text}."),
-            command=command,
-        )
+        with listen(display):
+            record = fit_folders(
+                config,
+                out,
+                resume=resume,
+                force=force,
+                note=lambda text: display.say(f"Note: {text}."),
+                command=command,
+            )
     except KeyboardInterrupt:
         begun = (out / CHECKPOINTS).exists()
         advice = f"Go on with: {command} --resume" if begun else "Nothing was kept: begin again with the same command."
@@ -148,14 +147,13 @@ def transfer_apply(
     if out.exists() and not out.is_dir():
         raise CommandError(f"{out} is a file.", "Name a folder: --out FOLDER")
     display = Display(quiet)
-    with display.rows("pictures") as progress:
+    with listen(display):
         written = translate_files(
             model,
             images,
             out,
             direction="a_to_b" if direction == "a-to-b" else "b_to_a",
             force=force,
-            progress=progress,
         )
     display.say(f"{len(written):,} pictures in {out}")
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from setminus.datasets.two_factor_folder import LabelledImages, TwoFactorFolder
 from setminus.errors import UserError
 from setminus.files import atomic_write
 from setminus.nn.training import NotFiniteError
-from setminus.progress import Step, Stopwatch
+from setminus.progress import seconds_by_name, tracked
 from setminus.records import Record, append_record, versions
 from setminus.report.page import write_page
 from setminus.transfer.folder_classifiers import FolderClassifiers
@@ -35,9 +34,6 @@ CHECKPOINTS = "checkpoints"
 """Within the model's folder, as long as the training goes on."""
 PARTS = ("classifiers", "training")
 """What is in there."""
-
-Bar = Callable[[], AbstractContextManager[Callable[[int, int], None]]]
-"""A progress bar, which gives what to call with the steps done and the steps in all."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +62,6 @@ def fit_folders(
     *,
     resume: bool = False,
     force: bool = False,
-    step: Step = nullcontext,
-    bar: Bar | None = None,
     note: Callable[[str], None] = lambda text: None,
     command: str = "",
 ) -> Record:
@@ -82,10 +76,6 @@ def fit_folders(
         Go on with what was stopped in `out`.
     force : bool
         Begin anew where `out` holds a model, or part of one.
-    step : callable
-        A progress display for the parts of the work.
-    bar : callable, optional
-        One for the steps of the training.
     note : callable
         Told what to be careful about, before the training begins.
     command : str
@@ -103,8 +93,20 @@ def fit_folders(
     """
     kind_for(config.size)
     _check_out(out, resume, force)
-    timed = Stopwatch(step)
-    with timed("read the pictures"):
+    with seconds_by_name() as seconds:
+        return _fit(config, out, resume, force, note, command, seconds)
+
+
+def _fit(
+    config: FoldersConfig,
+    out: Path,
+    resume: bool,
+    force: bool,
+    note: Callable[[str], None],
+    command: str,
+    seconds: dict[str, float],
+) -> Record:
+    with tracked("read the pictures"):
         folders = TwoFactorFolder(
             config.a_folder, config.b_folder, config.labels, config.column, config.size, config.allow_grey
         )
@@ -119,36 +121,25 @@ def fit_folders(
         for text in notes:
             note(text)
 
-    with ExitStack() as stack:
-        shown: list[Callable[[int, int], None]] = []
-
-        def observe(done: int, values: Mapping[str, float]) -> None:
-            # not before: the classifiers have a display of their own, and a terminal has room for one
-            if bar is not None and not shown:
-                shown.append(stack.enter_context(bar()))
-            for tell in shown:
-                tell(done, config.translation.steps)
-
-        try:
-            made = fit_translation(
-                images,
-                config.translation,
-                folder=out / CHECKPOINTS,
-                resume=resume,
-                step=timed,
-                checked=checked,
-                look=lambda done, grid: _write_png(out / "samples" / f"step-{done:06d}.png", grid),
-                observers=[observe],
-            )
-        except NotFiniteError as error:
-            raise UserError(
-                f"the training broke down ({error})", do="begin anew with --force and a smaller --rate."
-            ) from error
-    timed.seconds["train the generators"] = made.outcome.seconds
-    record = _record(config, images, made, notes, timed.seconds, command)
+    try:
+        made = fit_translation(
+            images,
+            config.translation,
+            folder=out / CHECKPOINTS,
+            resume=resume,
+            checked=checked,
+            look=lambda done, grid: _write_png(out / "samples" / f"step-{done:06d}.png", grid),
+        )
+    except NotFiniteError as error:
+        raise UserError(
+            f"the training broke down ({error})", do="begin anew with --force and a smaller --rate."
+        ) from error
+    # with the steps of an earlier process, where it was resumed
+    seconds["train the generators"] = made.outcome.seconds
+    record = _record(config, images, made, notes, seconds, command)
     about = {key: record["task"][key] for key in ("column", "values", "role", "data")}
     # the page is complete before the model is replaced: a full disk must not leave one without the other
-    with timed("write the model and the page"), atomic_write(out / "report.html") as page:
+    with tracked("write the model and the page"), atomic_write(out / "report.html") as page:
         write_page(page, [record])
         save_translator(replace(made.translator, about=about), out, made.classifiers.modules)
         append_record(out / "records.jsonl", record)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,9 @@ from sklearn.utils import _safe_indexing
 
 from setminus.errors import UserError
 from setminus.estimators.principal_mixin import Proba
+from setminus.progress import tracked
 
 __all__ = ["Parts", "check_folds", "out_of_fold_parts", "stratified_folds"]
-
-logger = logging.getLogger(__name__)
 
 Parts = tuple[Proba, list[Proba], Proba]
 """Full and principal probabilities of some rows, and the prior that goes with them."""
@@ -62,24 +60,20 @@ def check_folds(folds: list[Fold], y: NDArray[Any], classes: NDArray[Any]) -> No
 def out_of_fold_parts(
     model: Any, X: Any, y: Any, groups: Any, sample_weight: Any, folds: list[Fold], n_jobs: int | None
 ) -> list[Parts]:
-    """The parts of each fold's rows, by clones of an `OrthogonalClassifier` fitted on the other rows.
+    """The parts of each fold's rows, by clones of an `OrthogonalClassifier` fitted on the other rows."""
+    jobs = (delayed(_parts)(model, X, y, groups, sample_weight, *fold) for fold in folds)
+    found = []
+    with tracked("fit on each fold", total=len(folds), unit="fits") as fits:
+        # as they are ready: progress is reported in this process, wherever the fits are done
+        for parts in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
+            fits.advance()
+            found.append(parts)
+    return found
 
-    "fit 2 of 6" is logged when a fit begins; the last of them, on all rows, is left to the caller.
-    """
-    return list(
-        Parallel(n_jobs=n_jobs)(
-            delayed(_parts)(model, X, y, groups, sample_weight, *fold, done=(k, len(folds) + 1))
-            for k, fold in enumerate(folds, start=1)
-        )
-    )
 
-
-def _parts(
-    model: Any, X: Any, y: Any, groups: Any, sample_weight: Any, train: Any, test: Any, done: tuple[int, int]
-) -> Parts:
+def _parts(model: Any, X: Any, y: Any, groups: Any, sample_weight: Any, train: Any, test: Any) -> Parts:
     """Full and principal probabilities of the rows `test`, by models that have seen `train` only, and their prior."""
     take = _safe_indexing
-    logger.info("fit %d of %d", *done)
     fitted = clone(model).fit(
         take(X, train),
         y[train],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import logging
 import warnings
 from typing import Any, Literal, cast
 
@@ -25,10 +24,9 @@ from setminus.estimators.groups import Groups, check_every_class
 from setminus.estimators.orthogonal import OrthogonalClassifier
 from setminus.estimators.principal_mixin import Columns, PrincipalMixin, Proba, subtract, tags_like
 from setminus.estimators.search import COUNTED, Problem, decide, search
+from setminus.progress import tracked
 
 __all__ = ["TunedOrthogonalClassifier"]
-
-logger = logging.getLogger(__name__)
 
 # fine where the choice mostly falls
 STRENGTHS = (*(i / 50 for i in range(51)), *(1 + i / 10 for i in range(1, 11)))
@@ -193,14 +191,15 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
             gap if len(known.labels) > 1 else _no_gap,
             self.scoring if self.scoring in COUNTED else get_scorer(self.scoring),
         )
-        self.frontier_ = self._search(problem, parts, strengths)
+        with tracked("try strengths and thresholds"):
+            self.frontier_ = self._search(problem, parts, strengths)
         if not np.isfinite(self.frontier_.score).any():
             raise UserError(
                 f"scoring is {self.scoring!r}, which gives no finite score for any strength and threshold",
                 do="choose another one, such as 'accuracy'.",
             )
-        logger.info("fit %d of %d", len(folds) + 1, len(folds) + 1)
-        self.model_.fit(X, y, sensitive_features=keyword, sample_weight=sample_weight)
+        with tracked("fit on all rows"):
+            self.model_.fit(X, y, sensitive_features=keyword, sample_weight=sample_weight)
         self.classes_ = self.model_.classes_
         return self._take(self.frontier_.best(self.tolerance))
 

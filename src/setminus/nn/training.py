@@ -17,6 +17,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from setminus.errors import UserError
 from setminus.nn.batches import Batches
 from setminus.nn.checkpoints import has_checkpoint, load_checkpoint, remove_leftovers, save_checkpoint
+from setminus.progress import Work, tracked
 
 __all__ = [
     "Loop",
@@ -358,18 +359,21 @@ def train(
             restore_state(folder, loop, outcome)
         if folder is not None and fabric.is_global_zero:
             remove_leftovers(folder)
-        _run(loop, outcome, folder, observers if fabric.is_global_zero else ())
+        with tracked("train", total=config.steps, unit="steps") as progress:
+            progress.advance(outcome.steps)
+            _run(loop, outcome, folder, observers if fabric.is_global_zero else (), progress)
     outcome.averaged = {name: average.module for name, average in loop.averaged.items()}
     return outcome
 
 
-def _run(loop: Loop, outcome: Outcome, folder: Path | None, observers: Sequence[Observer]) -> None:
+def _run(loop: Loop, outcome: Outcome, folder: Path | None, observers: Sequence[Observer], progress: Work) -> None:
     task, config = loop.task, loop.config
     started = time.perf_counter() - outcome.seconds
 
     def due(every: int) -> bool:
         return outcome.steps == config.steps or (every > 0 and outcome.steps % every == 0)
 
+    losses = ""
     while outcome.steps < config.steps:
         loop.begin(outcome.steps)
         with loop.fabric.autocast():
@@ -382,6 +386,8 @@ def _run(loop: Loop, outcome: Outcome, folder: Path | None, observers: Sequence[
             outcome.history.append({"step": outcome.steps, **loop.logged()})
             for observe in observers:
                 observe(outcome.steps, loop.logged())
+            losses = "  ".join(f"{name} {value:.3g}" for name, value in loop.logged().items())
+        progress.advance(detail=losses)
         if due(config.evaluate_every):
             with _unchanged(task):
                 outcome.evaluations.append({"step": outcome.steps, **task.evaluate(loop)})

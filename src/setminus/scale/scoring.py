@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -14,6 +14,7 @@ import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
 from setminus.errors import UserError
+from setminus.progress import tracked
 from setminus.scale.parts import Parts, Scorer, score_rows
 from setminus.tables.columnar import ParquetSource
 from setminus.tables.delimited import CsvSource
@@ -26,7 +27,6 @@ from setminus.tables.writing import writing
 
 __all__ = ["Scored", "score_file"]
 
-Progress = Callable[[int, int], object]
 Part = TypeVar("Part")
 
 
@@ -68,7 +68,6 @@ def score_file(
     engine: Literal["arrow", "dask"] = "arrow",
     scheduler: str | None = None,
     strict: bool = False,
-    progress: Progress | None = None,
 ) -> Scored:
     r"""Score every row of a file, in order; memory does not grow with the file.
 
@@ -96,8 +95,6 @@ def score_file(
     strict : bool, default=False
         Refuse a file with values that training did not have, instead of counting them in `Scored.drift`. It is read
         once more for that, before it is scored.
-    progress : callable, optional
-        Called with the rows done and the rows in all.
 
     Returns
     -------
@@ -147,7 +144,8 @@ def score_file(
 
             parts = dask_parts(table, scorer, kept, needed, as_text, target, scheduler)
         done, names, drift = 0, (), dict[str, ColumnDrift]()
-        with closing(parts), ThreadPoolExecutor(1) as pool:
+        scoring = tracked(f"score {table.path.name}", total=table.starts[-1], unit="rows")
+        with scoring as progress, closing(parts), ThreadPoolExecutor(1) as pool:
             # one part is written while the next is scored
             written: Future[None] | None = None
             for rows, scores, found in parts:
@@ -158,8 +156,7 @@ def score_file(
                     written.result()
                 written = pool.submit(writer.write, whole)
                 done += whole.num_rows
-                if progress is not None:
-                    progress(done, table.starts[-1])
+                progress.advance(whole.num_rows)
             if written is not None:
                 written.result()
     return Scored(target, done, names, drift, table.notes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -17,6 +16,7 @@ from setminus.errors import UserError
 from setminus.nn.checkpoints import has_checkpoint
 from setminus.nn.passes import Precision, fast_precision
 from setminus.nn.training import Loop, Observer, Outcome, TrainingConfig, train
+from setminus.progress import tracked
 from setminus.transfer.folder_classifiers import (
     FolderClassifiers,
     Role,
@@ -43,8 +43,6 @@ CLIP = 1.0
 """Largest norm of a gradient: one batch that goes wrong must not undo a thousand."""
 FREE = ("steps", "every")
 """What may be another one when a training goes on."""
-
-Step = Callable[[str], AbstractContextManager[Any]]
 
 
 @dataclass(frozen=True)
@@ -152,7 +150,6 @@ def fit_translation(
     principal_prior: Any = "uniform",
     folder: Path | None = None,
     resume: bool = False,
-    step: Step = nullcontext,
     checked: Callable[[FolderClassifiers, dict[str, int]], None] | None = None,
     look: Callable[[int, Bytes], None] | None = None,
     observers: Sequence[Observer] = (),
@@ -172,8 +169,6 @@ def fit_translation(
     folder : Path, optional
         For classifiers and checkpoints, from which `resume` goes on.
     resume : bool
-    step : callable
-        A progress display around the learning of the classifiers.
     checked : callable, optional
         Called with the classifiers and the numbers of images, before the long part begins.
     look : callable, optional
@@ -211,7 +206,7 @@ def fit_translation(
                 "a principal classifier came with role 'keep'", do="it tells what is to change, use 'change'."
             )
         check_principal(principal, signed(parts[0].x[:2]))
-    with step("learn to tell the folders and the column"):
+    with tracked("learn to tell the folders and the column"):
         classifiers = _classifiers(images, parts, config, principal, principal_prior, folder, resume)
     train_part, held_out = parts
     judged = [_some(images, config.judged, config.seed) for images in (held_out.a, held_out.b)]
@@ -228,22 +223,19 @@ def fit_translation(
         judge=judge,
     )
     task.look = look
-    outcome = train(
-        task,
-        TrainingConfig(
-            steps=config.steps,
-            seed=config.seed,
-            clip=CLIP,
-            log_every=max(1, config.steps // LOGGED),
-            evaluate_every=config.every,
-            checkpoint_every=config.every,
-            precision=config.precision or fast_precision(),
-            threads=None,
-        ),
-        folder=None if folder is None else folder / "training",
-        resume=resume,
-        observers=observers,
+    training = TrainingConfig(
+        steps=config.steps,
+        seed=config.seed,
+        clip=CLIP,
+        log_every=max(1, config.steps // LOGGED),
+        evaluate_every=config.every,
+        checkpoint_every=config.every,
+        precision=config.precision or fast_precision(),
+        threads=None,
     )
+    checkpoints = None if folder is None else folder / "training"
+    with tracked("train the generators"):
+        outcome = train(task, training, folder=checkpoints, resume=resume, observers=observers)
     for network in (networks.a_to_b, networks.b_to_a):
         network.eval()
     return FolderTranslation(

@@ -1,7 +1,6 @@
 """The small adaptation: shares as planned, no target label in training, no scored row among those adapted to."""
 
 import json
-from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -39,7 +38,7 @@ def test_the_mix_is_turned_round_and_scored_rows_are_others(squares):
 
 
 def test_a_record_is_plain_and_says_what_was_scored(squares):
-    (found,) = small_digits.measure((0,), nullcontext, method="vada_orthogonal", size=SIZE)
+    (found,) = small_digits.measure((0,), method="vada_orthogonal", size=SIZE)
     json.dumps(found, allow_nan=False)
     assert found["label"] == "VADA + w_x \\ w_1 (EM)"
     assert sum(found["prior"]["target"][:5]) == pytest.approx(0.2, abs=0.01)
@@ -52,7 +51,7 @@ def test_labels_of_the_target_do_not_matter_and_those_of_the_source_do(squares, 
 
     def estimate(pair):
         monkeypatch.setattr(small_digits, "dealt", lambda size, seed: pair)
-        (found,) = small_digits.measure((0,), nullcontext, method="vada_orthogonal", size=SIZE)
+        (found,) = small_digits.measure((0,), method="vada_orthogonal", size=SIZE)
         return found["accuracy"], found["prior"]["estimated"]
 
     first = estimate(pair)

@@ -1,7 +1,6 @@
 """Table 3 on made images: what is planned, what is recorded, and that no label of the target has a say in it."""
 
 import json
-from contextlib import nullcontext
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -53,10 +52,7 @@ def found(pair):
     seeds, about = (FIRST_SEED,), {"pair": "svhn-mnist", "shift": 0.7, "size": SIZE}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table3, "load_pair", lambda name, **options: pair)
-        return {
-            method: next(table3.measure(seeds, lambda name: nullcontext(), method=method, **about))
-            for method in table3.METHODS
-        }
+        return {method: next(table3.measure(seeds, method=method, **about)) for method in table3.METHODS}
 
 
 def test_records_are_plain_and_small(found):
@@ -107,7 +103,7 @@ def test_features_are_recorded_of_the_viewed_methods_for_one_seed_at_the_papers_
     monkeypatch.setattr(table3, "load_pair", lambda name, **options: pair)
     of_vada = {"pair": "mnist-usps", "method": "vada", "size": SIZE}
     for seed, shift in ((FIRST_SEED + 1, 0.7), (FIRST_SEED, 0.5)):
-        (other,) = table3.measure((seed,), lambda name: nullcontext(), shift=shift, **of_vada)
+        (other,) = table3.measure((seed,), shift=shift, **of_vada)
         assert "features" not in other
 
 
@@ -198,7 +194,7 @@ def test_other_shifts_are_measured_where_they_are_asked_for():
 def test_a_record_says_where_the_papers_number_is_of_other_images(found, pair, monkeypatch):
     monkeypatch.setattr(table3, "load_pair", lambda name, **options: pair)
     of_drawn = {"pair": "drawn_digits-svhn", "method": "source_only", "shift": 0.7, "size": SIZE}
-    row = next(table3.measure((0,), lambda name: nullcontext(), **of_drawn))["row"]
+    row = next(table3.measure((0,), **of_drawn))["row"]
     assert (row["paper"], row["other_source"]) == (0.85, "the paper's source is SYN-DIGITS")
     assert "other_source" not in found["source_only"]["row"]
 

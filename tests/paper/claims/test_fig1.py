@@ -1,5 +1,4 @@
 import json
-from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from setminus.datasets.synthetic.gaussian import boundary_normals, linear_gaussi
 
 def measured(n_seeds=1):
     runs = fig1.plan("quick", tuple(range(n_seeds)))
-    return {run.config["variances"]: list(run.measure(run.seeds, nullcontext)) for run in runs}
+    return {run.config["variances"]: list(run.measure(run.seeds)) for run in runs}
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,3 @@
-from contextlib import nullcontext
-
 import pytest
 from setminus_paper.claims import fig1
 from setminus_paper.claims import fig1 as experiment
@@ -12,7 +10,7 @@ def records():
     return [
         {"name": run.name, "config": run.config, "seed": seed, "metrics": metrics}
         for run in experiment.plan("quick", (0, 1))
-        for seed, metrics in zip(run.seeds, run.measure(run.seeds, nullcontext, n=3000), strict=True)
+        for seed, metrics in zip(run.seeds, run.measure(run.seeds, n=3000), strict=True)
     ]
 
 

@@ -1,7 +1,5 @@
 """Both pitfalls are real where they should be, and absent where probabilities are exact."""
 
-from contextlib import nullcontext
-
 import numpy as np
 import pytest
 
@@ -12,11 +10,11 @@ from setminus_paper.claims import pitfalls
 
 @pytest.fixture(scope="module")
 def miscalibrated():
-    return next(iter(pitfalls.miscalibration((0,), nullcontext, rows=500)))
+    return next(iter(pitfalls.miscalibration((0,), rows=500)))
 
 
 def test_a_short_training_misses_z2_and_a_second_network_helps():
-    found = [one["classifiers"] for one in pitfalls.simplicity_bias((0, 1, 2), nullcontext, rows=5000, steps=300)]
+    found = [one["classifiers"] for one in pitfalls.simplicity_bias((0, 1, 2), rows=5000, steps=300)]
     loss = {name: np.mean([one[name]["loss"] for one in found]) for name in found[0]}
     assert loss["exact"] < 0.25 < 0.6 < loss["one network"]
     assert loss["cosine"] < loss["one network"] - 0.1

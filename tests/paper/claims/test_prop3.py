@@ -1,7 +1,5 @@
 """Proposition 3: the orthogonal domain loss is least where each label's codes are alike, if codes keep the label."""
 
-from contextlib import nullcontext
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -99,7 +97,7 @@ def test_alignment_without_regard_to_the_label_costs_at_least_half_the_shift():
 
 def test_measured_task_and_domain_loss(monkeypatch):
     monkeypatch.setattr(prop3, "WEIGHTS", (0.05, 20.0))
-    (metrics,) = prop3.measure((1,), nullcontext, starts=2)
+    (metrics,) = prop3.measure((1,), starts=2)
     accuracy = {name: swept["target_accuracy"] for name, swept in metrics["sweep"].items()}
     assert all(values[0] > 0.999 for values in accuracy.values())
     assert accuracy["orthogonal, label seen"][1] > 0.999

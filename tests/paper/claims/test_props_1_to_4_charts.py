@@ -1,7 +1,6 @@
 """The charts and tables of propositions 1 to 4 and theorem 1, from records as the experiments write them."""
 
 import json
-from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
 
@@ -27,7 +26,7 @@ def experiment(request):
     for run in module.plan("quick", (0, 1) if name != "prop3" else (0,)):
         assert isinstance(run, Run) and run.name == name and isinstance(run.measure, partial)
         measure = partial(run.measure, **SMALL[name])
-        for seed, metrics in zip(run.seeds, measure(run.seeds, nullcontext), strict=True):
+        for seed, metrics in zip(run.seeds, measure(run.seeds), strict=True):
             records.append({"name": name, "config": run.config, "seed": seed, "metrics": metrics})
     # what is read from a file is all that a chart may need, and NaN is not JSON
     return name, json.loads(json.dumps(records, allow_nan=False))

@@ -1,7 +1,5 @@
 """Theorem 1: the rates of both excess risks, and the step of the proof that does not hold."""
 
-from contextlib import nullcontext
-
 import numpy as np
 import pytest
 from setminus_paper.claims import theorem1
@@ -11,7 +9,7 @@ from setminus.datasets.synthetic.discrete import DiscreteModel
 
 @pytest.fixture(scope="module")
 def metrics():
-    return next(theorem1.measure((2,), nullcontext, draws=300))
+    return next(theorem1.measure((2,), draws=300))
 
 
 def test_the_slopes_are_one_and_one_half(metrics):
