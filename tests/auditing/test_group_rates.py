@@ -5,7 +5,7 @@ import pytest
 
 from setminus.auditing.group_rates import group_rates
 from setminus.auditing.intervals import rate_interval
-from setminus.core.gap_tables import count_table
+from setminus.core.gaps import count_table
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

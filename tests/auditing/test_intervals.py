@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binomtest
 
 from setminus.auditing.intervals import Interval, bootstrap_tables, gap_interval, rate_interval
-from setminus.core.gap_tables import (
+from setminus.core.gaps import (
     count_table,
     demographic_parity_from_rates,
     equalized_odds_from_rates,

@@ -59,7 +59,7 @@ class TestTorch:
     def test_eager_tensors_are_checked_and_mixed_kinds_refused(self):
         with pytest.raises(ValueError, match="do not sum to 1"):
             orthogonalize(self.torch.tensor(BROKEN), self.torch.tensor(BROKEN), PRIOR)
-        with pytest.raises(ValueError, match="pass both as the same kind"):
+        with pytest.raises(ValueError, match="pass both as arrays of the same library"):
             orthogonalize(self.torch.tensor(FULL), PRINCIPAL, PRIOR)
         with pytest.raises(ValueError, match="out is for numpy arrays only"):
             orthogonalize(self.torch.tensor(FULL), self.torch.tensor(PRINCIPAL), PRIOR, out=np.empty(1))

@@ -91,7 +91,7 @@ def test_one_bad_value_anywhere_is_found(path, n_classes, strength, value, messa
 def plain(full, principal, prior, strength=1.0):
     """Whether the pass vouches for its answer, which is then the formula's."""
     out = np.empty_like(full)
-    vouched = fused.rows_minus_rows(full, principal, np.asarray(prior, full.dtype), strength, out)
+    vouched = fused.orthogonalize_rows(full, principal, np.asarray(prior, full.dtype), strength, out)
     if vouched:
         expected = in_logs(*(np.asarray(a, np.float64) for a in (full, principal, prior)), strength)
         np.testing.assert_allclose(out, expected, atol=1e-12 if full.dtype == np.float64 else 1e-2)
@@ -165,7 +165,7 @@ def test_half_precision_and_no_rows_are_plain(path):
     full, principal = rng.dirichlet(np.full(3, 3.0), size=(2, 60)).astype(np.float16)
     assert abs(full.astype(float).sum(-1) - 1).max() > 1e-4
     assert plain(full, principal, np.full(3, 1 / 3))
-    assert fused.rows_minus_rows(*np.empty((2, 0, 3)), np.ones(3) / 3, 1.0, np.empty((0, 3))) is True
+    assert fused.orthogonalize_rows(*np.empty((2, 0, 3)), np.ones(3) / 3, 1.0, np.empty((0, 3))) is True
 
 
 def test_a_power_that_leaves_the_range_is_not_vouched_for(path):

@@ -65,5 +65,5 @@ def test_refusals(arguments, message):
 
 @pytest.mark.parametrize("weights", [[], [0, 0], [-1, 2], [np.inf, 1], [[1, 2]]])
 def test_effective_sample_size_refuses(weights):
-    with pytest.raises(ValueError, match="weights must be"):
+    with pytest.raises(ValueError, match="weights of shape"):
         effective_sample_size(weights)

@@ -6,7 +6,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from setminus.core.gap_tables import (
+from setminus.core.gaps import (
     demographic_parity_from_table,
     equal_opportunity_from_table,
     equalized_odds_from_table,

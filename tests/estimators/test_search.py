@@ -17,7 +17,7 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from setminus.core.gap_tables import count_table, equalized_odds_from_table
+from setminus.core.gaps import count_table, equalized_odds_from_table
 from setminus.estimators.frontier import Frontier, gap_of
 from setminus.estimators.search import (
     CLIMBS,

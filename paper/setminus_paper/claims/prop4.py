@@ -14,8 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from setminus.core.gap_tables import equalized_odds_from_table
-from setminus.core.gaps import equalized_odds_gap
+from setminus.core.gaps import equalized_odds_from_table, equalized_odds_gap
 from setminus.core.orthogonalize import orthogonalize
 from setminus.datasets.synthetic.discrete import DiscreteModel
 from setminus.progress import tracked

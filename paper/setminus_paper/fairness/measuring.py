@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
-from setminus.core.gap_tables import demographic_parity_from_table, equalized_odds_from_table
+from setminus.core.gaps import demographic_parity_from_table, equalized_odds_from_table
 from setminus_paper.fairness.predictions import Part, Predictions
 from setminus_paper.fairness.trials import Codes, Floats, Trials
 

@@ -19,13 +19,13 @@ from setminus.auditing.intervals import Interval, bootstrap_tables, gap_interval
 from setminus.auditing.leakage import Leakage, leakage_from_codes
 from setminus.auditing.overlap import overlap, small_cells
 from setminus.auditing.report import Audit
-from setminus.core.gap_tables import (
+from setminus.core.gaps import (
     count_table,
     demographic_parity_from_rates,
     equal_opportunity_from_rates,
     equalized_odds_from_rates,
 )
-from setminus.core.gaps import encode_labels, recode
+from setminus.core.groups import encode_labels, recode
 from setminus.errors import UserError
 
 __all__ = ["audit"]

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from setminus.core.gaps import check_weights, encode_labels, recode
-from setminus.core.groups import encode_groups, group_name
+from setminus.core.groups import check_weights, encode_groups, encode_labels, group_name, recode
 from setminus.errors import UserError
 
 __all__ = ["Scored", "check_proba", "read_scored"]

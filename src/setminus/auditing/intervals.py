@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from setminus.core.gap_tables import count_table, rates
+from setminus.core.gaps import count_table, rates
 
 __all__ = ["Interval", "bootstrap_tables", "gap_interval", "rate_interval"]
 
@@ -142,7 +142,7 @@ def gap_interval(
 
     Examples
     --------
-    >>> from setminus.core.gap_tables import demographic_parity_from_rates
+    >>> from setminus.core.gaps import demographic_parity_from_rates
     >>> table = np.array([[30.0, 10.0], [20.0, 20.0]])
     >>> draws = np.random.default_rng(0).multinomial(40, [[0.75, 0.25], [0.5, 0.5]], size=(1000, 2))
     >>> print(gap_interval(demographic_parity_from_rates, table, table, draws))

@@ -1,1 +1,1 @@
-"""The method on arrays: nothing here knows of estimators, frames or files."""
+"""The method on arrays: no estimators, no frames, no files."""

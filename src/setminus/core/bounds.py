@@ -1,4 +1,4 @@
-"""The paper's two statements about error, as numbers: the variance of importance sampling, and theorem 1."""
+"""The paper's two statements about error: the variance of importance sampling, and the bound of theorem 1."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def importance_variance(prior: ArrayLike, z1_given_y: ArrayLike, z2_given_y: Arr
 
         Var = 1/n * ( E_Y[ (D(p_Z1 || p_Z1|Y=y) + 1) * E_{Z2|Y=y}[log^2 p(y | z2)] ] - L(w_2)^2 )
 
-    with Pearson's chi-square divergence D and L(w_2) = E[log p(y | z2)]: it grows linearly with the
-    divergence of the marginal of Z_1 from what Z_1 is given the label, however good the classifier is.
+    with Pearson's chi-square divergence D and L(w_2) = E[log p(y | z2)]. It grows linearly with the
+    divergence between p(z1) and p(z1 | y), for any classifier.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""What the formula may assume of its input, and the words for what it may not.
+"""Checks of the inputs of the formula, and their error messages.
 
-Values are looked at only where that is possible and cheap: on eager arrays. Lazy ones (dask) and traced ones
+Values are checked only where that is possible and cheap: on eager arrays. Lazy ones (dask) and traced ones
 (jit, vmap, export) have shapes but no values yet.
 """
 
@@ -42,7 +42,7 @@ class OverlapWarning(UserWarning):
 
 
 def is_eager(array: Array) -> bool:
-    """Whether the values of `array` are there to be looked at, now.
+    """Whether the values of `array` exist now and can be checked.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def is_eager(array: Array) -> bool:
 
 
 def tolerance(dtype: object) -> float:
-    """How far a row of probabilities may sum from 1: rounded files and float32 pass, half precision needs more."""
+    """Allowed distance of a row's sum from 1: rounded files and float32 pass, half precision needs more."""
     return 1e-2 if "16" in str(dtype) else 1e-4
 
 
@@ -95,7 +95,7 @@ def check_shapes(full: Array, principal: Array, prior: Array) -> None:
 def check_strength(strength: Any) -> Any:
     """`strength` as a float, or as the 0-d array that it is; raise unless it is one finite number of at least 0.
 
-    The value of a torch or jax array is not looked at: it may be a parameter that is being learned.
+    The value of a torch or jax array is not checked: it may be a parameter that is being learned.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def check_strength(strength: Any) -> Any:
 
 
 def check_unmasked(name: str, values: Any) -> None:
-    """Raise where values of a numpy masked array are hidden: what lies behind the mask would be taken for data."""
+    """Raise where a numpy masked array hides values: numpy functions would use the hidden values as data."""
     if isinstance(values, np.ma.MaskedArray) and values.mask.any():
         raise UserError(
             f"{name} is a masked array with {int(values.mask.sum())} hidden values",
@@ -127,13 +127,13 @@ def check_unmasked(name: str, values: Any) -> None:
 
 
 def check_on_violation(on_violation: str) -> None:
-    """Raise unless `on_violation` is one of the three words."""
+    """Raise unless `on_violation` is "raise", "clip" or "warn"."""
     if on_violation not in get_args(OnViolation):
         raise UserError(f"on_violation is {on_violation!r}", expected="'raise', 'clip' or 'warn'")
 
 
 def check_proba(name: str, proba: Array, xp: Any) -> None:
-    """Raise unless every row of `proba` is a distribution; the message counts what is wrong."""
+    """Raise unless every row of `proba` is a distribution; the message counts the bad values or rows."""
     _refuse(name, "NaN", xp.isnan(proba), xp)
     _refuse(name, "negative", proba < 0, xp)
     slack = tolerance(proba.dtype)
@@ -177,16 +177,17 @@ def report_violation(violation: Array, on_violation: str, xp: Any) -> None:
     rows = int(xp.count_nonzero(xp.any(flat, axis=-1)))
     by_class = xp.any(flat, axis=0)
     classes = [i for i in range(flat.shape[-1]) if bool(by_class[i])]
-    message = (
-        f"no overlap in {rows} of {flat.shape[0]} rows: the principal probability of class {_listed(classes)} is "
-        "exactly 0 where the full one is not, so their ratio is unbounded."
+    found = (
+        f"no overlap in {rows} of {flat.shape[0]} rows, where the principal probability of class {_listed(classes)} is "
+        "exactly 0 and the full one is not"
     )
     if on_violation == "raise":
-        raise ValueError(
-            f"{message} Smooth or calibrate the principal classifier, or pass on_violation='clip' to put the "
-            "smallest positive number in its place."
+        raise UserError(
+            found,
+            do="their ratio is unbounded. Smooth or calibrate the principal classifier, or pass on_violation='clip' to "
+            "replace 0 by the smallest positive number.",
         )
-    warnings.warn(f"{message} The smallest positive number stands in its place.", OverlapWarning, stacklevel=3)
+    warnings.warn(f"{found}: 0 is replaced by the smallest positive number.", OverlapWarning, stacklevel=3)
 
 
 def _refuse(name: str, what: str, wrong: Array, xp: Any) -> None:

@@ -1,8 +1,8 @@
 r"""``prior * full / principal``, normalised and validated, in one pass over memory: for numpy arrays.
 
 With numba (extra `fast`) the pass is a compiled loop over rows; without it, numpy on blocks that stay in cache.
-Both run on threads, since both let go of the interpreter's lock. Rows with values out of the easy range, where
-a product could overflow or a probability is none, are only noticed here; `orthogonalize` sees to them.
+Both run on threads, since both release the interpreter's lock. Rows outside the safe range, where a product
+could overflow or a value is not a probability, are only detected here; `orthogonalize` computes them again.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from numpy.typing import NDArray
 from setminus.core.checks import tolerance
 from setminus.errors import UserError
 
-__all__ = ["rows_minus_rows"]
+__all__ = ["orthogonalize_rows"]
 
 Floats = NDArray[Any]
 Kernel = Callable[[Floats, Floats, Floats, float, float, float, Floats], bool]
 
 BLOCK = 1 << 16
-"""Elements of a block: small enough to stay in cache, large enough that threads seldom meet at the lock."""
+"""Elements of a block: small enough to stay in cache, large enough that threads seldom wait for the lock."""
 
 COMPILED_FROM = 1 << 20
 """Elements from which a compiled pass is worth the second that its first compilation takes."""
 
 
-def rows_minus_rows(full: Floats, principal: Floats, prior: Floats, strength: float, out: Floats) -> bool:
+def orthogonalize_rows(full: Floats, principal: Floats, prior: Floats, strength: float, out: Floats) -> bool:
     """Write ``prior**strength * full / principal**strength``, normalised over the last axis, to `out`.
 
     Parameters
@@ -47,12 +47,12 @@ def rows_minus_rows(full: Floats, principal: Floats, prior: Floats, strength: fl
     -------
     bool
         Whether every row was plain: a distribution on both sides, with no principal probability so small that
-        the answer could be off. If not, rows of `out` may be wrong, and the caller looks closer.
+        the result could be inexact. If not, rows of `out` may be wrong, and the caller must check them.
 
     Examples
     --------
     >>> out = np.empty((1, 2))
-    >>> rows_minus_rows(np.array([[0.2, 0.8]]), np.array([[0.4, 0.6]]), np.array([0.5, 0.5]), 1.0, out)
+    >>> orthogonalize_rows(np.array([[0.2, 0.8]]), np.array([[0.4, 0.6]]), np.array([0.5, 0.5]), 1.0, out)
     True
     >>> out.round(4)
     array([[0.2727, 0.7273]])
@@ -69,7 +69,7 @@ def rows_minus_rows(full: Floats, principal: Floats, prior: Floats, strength: fl
     rows = [a.reshape(-1, n_classes) for a in (full, principal)]
     target = out.reshape(-1, n_classes)
     floor, slack = float(np.sqrt(np.finfo(full.dtype).tiny)), tolerance(full.dtype)
-    # a prior this small brings products out of the easy range by itself
+    # a prior this small takes products out of the safe range by itself
     plain = bool(prior.min() >= floor)
 
     def block(start: int, stop: int, run: Kernel) -> bool:
@@ -83,7 +83,7 @@ def rows_minus_rows(full: Floats, principal: Floats, prior: Floats, strength: fl
             tiled = np.tile(prior, (min(size, len(target)), 1))
         plain &= _on_threads(functools.partial(block, run=_numpy_block), len(target), size)
     else:
-        # compiles here, not on two threads at once; where the disk has no room to cache it, it is compiled all the same
+        # compile once, before the threads start; a full disk prevents caching, not compiling
         with contextlib.suppress(OSError):
             block(0, 0, kernel)
         # more blocks than threads: a thread whose core is busy elsewhere takes fewer
@@ -98,7 +98,7 @@ def _numpy_block(
     full: Floats, principal: Floats, prior: Floats, strength: float, floor: float, slack: float, out: Floats
 ) -> bool:
     ones = np.ones(full.shape[-1], dtype=full.dtype)
-    # what numpy would warn of here is what the returned flag reports
+    # the returned flag reports what numpy would warn about
     with np.errstate(all="ignore"):
         if strength == 1:
             np.divide(full, principal, out=out)
@@ -132,7 +132,7 @@ def _on_threads(block: Callable[[int, int], bool], n_rows: int, size: int) -> bo
 
 @functools.cache
 def _pool(threads: int, process: int) -> ThreadPoolExecutor:
-    """One pool for each process: in a forked child the parent's is there, but its threads are not."""
+    """One pool for each process: a forked child inherits the parent's pool without its threads."""
     return ThreadPoolExecutor(threads, thread_name_prefix="setminus")
 
 
@@ -148,7 +148,7 @@ def _threads() -> int:
 
 @functools.cache
 def _compiled(n_classes: int, easy: bool) -> Kernel | None:
-    """The loop over rows of so many classes, compiled; None without numba. Easy: strength 1 and one prior for all."""
+    """The compiled loop over rows of `n_classes` classes; None without numba. Easy: strength 1, one prior for all."""
     try:
         import numba
     except ImportError:
@@ -182,7 +182,7 @@ def _binary_rows(
 
 
 def _rows_of(n_classes: int) -> Kernel:
-    """The loop for so many classes: known when it is compiled, so that the compiler unrolls a row."""
+    """The loop for `n_classes`, a constant when it is compiled, so that the compiler unrolls a row."""
     rows = max(1, 128 // n_classes)
 
     def loop(

@@ -1,8 +1,17 @@
 """How differently a prediction treats groups: demographic parity, equalized odds, equal opportunity.
 
-Metrics on labels, with Fairlearn's signatures, for any number of groups and classes. The definition and the
-maths on counts are in `gap_tables`; here labels become counts, and an empty (group, label) cell is refused
-because a rate of no rows is not a number.
+One definition holds for any number of groups and classes. The gap of a label is the largest total-variation
+distance between two groups' distributions of the prediction among the rows of that label::
+
+    rate(c | y, g) = P(prediction = c | label = y, group = g)
+    gap(y)         = max over groups g, g' of  1/2 * sum over c of |rate(c | y, g) - rate(c | y, g')|
+
+Equalized odds takes the max or the sum of `gap(y)` over labels; demographic parity is the same gap without
+conditioning on the label. With two classes `gap(y)` is the difference of the rates of the second class.
+
+The three metrics take labels, with Fairlearn's signatures, and refuse an empty (group, label) cell, because a rate of
+no rows is not a number. The functions below them take tables of counts of shape (..., n_groups, n_labels, n_classes):
+the leading axes may hold bootstrap draws or thresholds.
 """
 
 from __future__ import annotations
@@ -13,31 +22,32 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from setminus.core.checks import check_unmasked
-from setminus.core.gap_tables import (
-    Floats,
-    count_table,
-    demographic_parity_from_table,
-    equal_opportunity_from_table,
-    equalized_odds_from_table,
-    rates,
-)
-from setminus.core.groups import encode_groups, group_name
+from setminus.core.groups import check_weights, encode_groups, encode_labels, group_name, recode
 from setminus.errors import UserError
 
 __all__ = [
-    "check_weights",
+    "Agg",
+    "Constraint",
     "count_table",
+    "demographic_parity_from_rates",
     "demographic_parity_from_table",
     "demographic_parity_gap",
-    "encode_labels",
+    "equal_opportunity_from_rates",
     "equal_opportunity_from_table",
     "equal_opportunity_gap",
+    "equalized_odds_from_rates",
     "equalized_odds_from_table",
     "equalized_odds_gap",
     "rates",
-    "recode",
 ]
+
+Floats = NDArray[np.float64]
+
+Constraint = Literal["equalized_odds", "demographic_parity", "equal_opportunity"]
+"""The gap that is bounded."""
+
+Agg = Literal["max", "sum"]
+"""How equalized odds puts the gaps of the labels together: Fairlearn takes the max, the paper the sum."""
 
 
 def demographic_parity_gap(
@@ -80,7 +90,7 @@ def equalized_odds_gap(
     y_pred: ArrayLike,
     *,
     sensitive_features: ArrayLike,
-    agg: Literal["max", "sum"] = "max",
+    agg: Agg = "max",
     sample_weight: ArrayLike | None = None,
 ) -> float:
     """The distance between groups' predictions given the label, max or sum over the labels of `y_true`.
@@ -159,69 +169,145 @@ def equal_opportunity_gap(
     return max(float(equal_opportunity_from_table(table, k)) for k in judged)
 
 
-def encode_labels(values: ArrayLike, *, name: str = "y") -> tuple[NDArray[np.intp], list[Any]]:
-    """One code per row, and the sorted labels that the codes stand for; a missing label raises.
+def count_table(
+    groups: NDArray[np.intp],
+    labels: NDArray[np.intp],
+    predictions: NDArray[np.intp],
+    shape: tuple[int, int, int],
+    weights: Floats | None = None,
+) -> Floats:
+    """Rows, or their weights, counted by (group, label, prediction).
+
+    Parameters
+    ----------
+    groups, labels, predictions : ndarray of int of shape (n,)
+        Codes from 0.
+    shape : (n_groups, n_labels, n_classes)
+    weights : ndarray of shape (n,), optional
+
+    Returns
+    -------
+    ndarray of float of the given shape
 
     Examples
     --------
-    >>> codes, classes = encode_labels(["yes", "no", "yes"])
-    >>> codes.tolist(), classes
-    ([1, 0, 1], ['no', 'yes'])
+    >>> codes = np.array([0, 1, 1])
+    >>> count_table(codes, codes, np.array([0, 1, 0]), (2, 2, 2))[1].tolist()
+    [[0.0, 0.0], [1.0, 1.0]]
     """
-    check_unmasked(name, values)
-    array = np.asarray(values)
-    if array.ndim != 1 or len(array) == 0:
-        raise UserError(f"{name} has shape {array.shape}", expected="one label per row, shape (n,) with n > 0")
-    # a list as it came: beside words, numpy makes words of numbers, and "nan" of a missing label
-    listed = values if isinstance(values, list | tuple) and array.dtype.kind == "U" else None
-    try:
-        unique, codes = np.unique(array, return_inverse=True)
-    except TypeError:
-        raise _mixed(name, array.tolist()) from None
-    labels = unique.tolist()
-    if any(label is None or label != label for label in listed or labels):
-        raise UserError(f"{name} has missing values (NaN or None)", do="drop those rows.")
-    if listed is not None and not all(isinstance(label, str) for label in listed):
-        raise _mixed(name, listed)
-    return codes.astype(np.intp), labels
+    cells = np.ravel_multi_index((groups, labels, predictions), shape)
+    counts = np.bincount(cells, weights=weights, minlength=int(np.prod(shape)))
+    return counts.astype(np.float64).reshape(shape)
 
 
-def recode(codes: NDArray[np.intp], labels: list[Any], classes: list[Any]) -> NDArray[np.intp]:
-    """Codes into `labels` as codes into `classes`, which hold all of the labels.
+def rates(table: Floats) -> Floats:
+    """P(prediction | label, group) from counts; NaN where a (group, label) cell is empty.
+
+    Parameters
+    ----------
+    table : ndarray of shape (..., n_groups, n_labels, n_classes)
+
+    Returns
+    -------
+    ndarray of the same shape
+        Sums to one over the last axis.
 
     Examples
     --------
-    >>> recode(np.array([0, 1]), ["b", "c"], ["a", "b", "c"]).tolist()
-    [1, 2]
+    >>> rates(np.array([[[3.0, 1.0], [0.0, 2.0]]])).tolist()
+    [[[0.75, 0.25], [0.0, 1.0]]]
     """
-    return np.array([classes.index(label) for label in labels], dtype=np.intp)[codes]
+    total = table.sum(axis=-1, keepdims=True)
+    shares: Floats = np.divide(table, total, out=np.full(table.shape, np.nan), where=total > 0)
+    return shares
 
 
-def check_weights(sample_weight: ArrayLike | None, n: int) -> Floats | None:
-    """The weights of n rows as floats, or None; negative, infinite or missing weights raise.
+def demographic_parity_from_table(table: Floats) -> Floats:
+    """The demographic-parity gap of each table; empty groups are left out, NaN where fewer than two remain.
 
     Examples
     --------
-    >>> check_weights([1, 2], 2).tolist()
-    [1.0, 2.0]
+    >>> float(demographic_parity_from_table(np.array([[[3.0, 1.0]], [[1.0, 3.0]]])))
+    0.5
     """
-    if sample_weight is None:
-        return None
-    check_unmasked("sample_weight", sample_weight)
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (n,):
-        raise UserError(f"sample_weight has shape {weights.shape}", expected=f"({n},), one weight per row")
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
-        raise UserError(
-            "sample_weight has negative, infinite or missing values, or is zero everywhere",
-            do="pass finite weights >= 0.",
-        )
-    return weights
+    return demographic_parity_from_rates(rates(table.sum(axis=-2)))
 
 
-def _mixed(name: str, labels: Sequence[Any]) -> ValueError:
-    kinds = sorted({type(label).__name__ for label in labels})
-    return ValueError(f"{name} mixes {', '.join(kinds)}: use one type of label, and drop rows whose label is missing.")
+def equalized_odds_from_table(table: Floats, agg: Agg = "max") -> Floats:
+    """The equalized-odds gap of each table; empty cells are left out, NaN where nothing can be compared.
+
+    Parameters
+    ----------
+    table : ndarray of shape (..., n_groups, n_labels, n_classes)
+    agg : {"max", "sum"}
+        How the gaps of the labels are put together.
+
+    Returns
+    -------
+    ndarray of shape (...)
+
+    Examples
+    --------
+    >>> table = np.array([[[4.0, 0.0], [1.0, 1.0]], [[3.0, 1.0], [0.0, 2.0]]])
+    >>> float(equalized_odds_from_table(table)), float(equalized_odds_from_table(table, "sum"))
+    (0.5, 0.75)
+    """
+    return equalized_odds_from_rates(rates(table), agg)
+
+
+def equal_opportunity_from_table(table: Floats, pos: int | None = None) -> Floats:
+    """The equal-opportunity gap of each table: the largest between-group difference of a class's recall.
+
+    Parameters
+    ----------
+    table : ndarray of shape (..., n_groups, n_classes, n_classes)
+        Labels and predictions in the same order.
+    pos : int, optional
+        The class whose recall counts. By default the second of two classes; of more classes, the one whose
+        recall differs most.
+
+    Returns
+    -------
+    ndarray of shape (...)
+        NaN where fewer than two groups have rows of the class.
+
+    Examples
+    --------
+    >>> table = np.array([[[4.0, 0.0], [1.0, 1.0]], [[3.0, 1.0], [0.0, 2.0]]])
+    >>> float(equal_opportunity_from_table(table))
+    0.5
+    """
+    return equal_opportunity_from_rates(rates(table), pos)
+
+
+def demographic_parity_from_rates(rate: Floats) -> Floats:
+    """The gap of P(prediction | group), of shape (..., n_groups, n_classes); also a seminorm of its change."""
+    return _largest_distance(rate)
+
+
+def equalized_odds_from_rates(rate: Floats, agg: Agg = "max") -> Floats:
+    """The gap of `rates`; also a seminorm, so that the gap moves no further than the gap of a change of rates."""
+    # groups last but one, so that each label compares its own groups
+    by_label = _largest_distance(np.swapaxes(rate, -3, -2))
+    largest: Floats = np.fmax.reduce(by_label, axis=-1)
+    if agg == "max":
+        return largest
+    if agg == "sum":
+        return np.where(np.isnan(largest), np.nan, np.nansum(by_label, axis=-1))
+    raise UserError(f"agg is {agg!r}", expected="'max' (Fairlearn's default) or 'sum' (the paper's Delta_EO)")
+
+
+def equal_opportunity_from_rates(rate: Floats, pos: int | None = None) -> Floats:
+    """The gap of the diagonal of `rates`, the recalls; also a seminorm of a change of rates."""
+    recall = np.diagonal(rate, axis1=-2, axis2=-1)
+    if pos is None and recall.shape[-1] == 2:
+        pos = 1
+    if pos is not None:
+        recall = recall[..., [pos]]
+    # one column per class, so that the distance is that of a single rate
+    by_class = 2 * _largest_distance(np.swapaxes(recall, -2, -1)[..., None])
+    difference: Floats = np.fmax.reduce(by_class, axis=-1)
+    return difference
 
 
 def _labelled_table(
@@ -235,10 +321,10 @@ def _labelled_table(
     y_codes, y_labels = (
         (np.zeros_like(pred_codes), pred_labels[:1]) if y_true is None else encode_labels(y_true, name="y_true")
     )
-    strange = set() if y_true is None else set(pred_labels) - set(y_labels)
-    if len(strange) > len(y_labels) and any(isinstance(label, float) and label % 1 for label in strange):
+    unknown = set() if y_true is None else set(pred_labels) - set(y_labels)
+    if len(unknown) > len(y_labels) and any(isinstance(label, float) and label % 1 for label in unknown):
         raise UserError(
-            f"y_pred holds {len(pred_labels)} values such as {next(iter(strange))!r}",
+            f"y_pred holds {len(pred_labels)} values such as {next(iter(unknown))!r}",
             expected="decisions, one label per row, not probabilities",
         )
     group_codes, groups = encode_groups(sensitive_features)
@@ -279,3 +365,14 @@ def _refuse_empty(totals: Floats, groups: Sequence[Any], labels: Sequence[Any] |
         f"no rows (or no weight) in {'; '.join(names)}",
         do="the gap is undefined there. Collapse small groups, or leave these rows out.",
     )
+
+
+def _largest_distance(distributions: Floats) -> Floats:
+    """(..., n_groups, n_classes) -> (...): the largest total variation between two groups; NaN left out."""
+    largest = np.full(distributions.shape[:-2], np.nan)
+    for g in range(distributions.shape[-2] - 1):
+        others = distributions[..., g + 1 :, :]
+        distance = 0.5 * np.abs(others - distributions[..., g : g + 1, :]).sum(axis=-1)
+        # fmax passes over NaN, and is silent where all are
+        largest = np.fmax(largest, np.fmax.reduce(distance, axis=-1))
+    return largest

@@ -1,7 +1,8 @@
-"""Rows to groups: one code per row, whatever the sensitive features came in."""
+"""Groups, labels and weights of rows, checked and encoded: one code per row."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from setminus.core.checks import check_unmasked
 from setminus.errors import UserError
 
-__all__ = ["as_columns", "distinct", "encode_groups", "group_name"]
+__all__ = ["as_columns", "check_weights", "distinct", "encode_groups", "encode_labels", "group_name", "recode"]
 
 
 def as_columns(sensitive_features: ArrayLike) -> list[NDArray[Any]]:
@@ -37,7 +38,7 @@ def as_columns(sensitive_features: ArrayLike) -> list[NDArray[Any]]:
             f"sensitive_features has shape {values.shape}", expected="one value per row (n,) or columns (n, k)"
         )
     columns = [values] if values.ndim == 1 else list(values.T)
-    # as they came: beside words of a list, numpy makes the word "nan" of a missing one
+    # the values as given: in a list of strings, numpy turns a missing value into the string "nan"
     listed = values.dtype.kind == "U" and isinstance(sensitive_features, list | tuple)
     given = np.asarray(sensitive_features, dtype=object) if listed else values
     for index, column in enumerate([given] if given.ndim == 1 else list(given.T)):
@@ -90,7 +91,7 @@ def encode_groups(sensitive_features: ArrayLike) -> tuple[NDArray[np.intp], list
 
 
 def group_name(label: object) -> str:
-    """A group's label for messages, tables and plots: crossed values are joined by a comma.
+    """The name of a group in messages, tables and plots: crossed values are joined by a comma.
 
     Examples
     --------
@@ -116,11 +117,71 @@ def distinct(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     return labels, codes
 
 
-def _unordered(column: NDArray[Any]) -> ValueError:
+def encode_labels(values: ArrayLike, *, name: str = "y") -> tuple[NDArray[np.intp], list[Any]]:
+    """One code per row, and the sorted labels that the codes stand for; a missing label raises.
+
+    Examples
+    --------
+    >>> codes, classes = encode_labels(["yes", "no", "yes"])
+    >>> codes.tolist(), classes
+    ([1, 0, 1], ['no', 'yes'])
+    """
+    check_unmasked(name, values)
+    array = np.asarray(values)
+    if array.ndim != 1 or len(array) == 0:
+        raise UserError(f"{name} has shape {array.shape}", expected="one label per row, shape (n,) with n > 0")
+    # the list as given: next to strings, numpy turns numbers into strings, and a missing label into "nan"
+    listed = values if isinstance(values, list | tuple) and array.dtype.kind == "U" else None
+    try:
+        unique, codes = np.unique(array, return_inverse=True)
+    except TypeError:
+        raise _mixed(name, array.tolist()) from None
+    labels = unique.tolist()
+    if any(label is None or label != label for label in listed or labels):
+        raise UserError(f"{name} has missing values (NaN or None)", do="drop those rows.")
+    if listed is not None and not all(isinstance(label, str) for label in listed):
+        raise _mixed(name, listed)
+    return codes.astype(np.intp), labels
+
+
+def recode(codes: NDArray[np.intp], labels: list[Any], classes: list[Any]) -> NDArray[np.intp]:
+    """Codes into `labels` as codes into `classes`, which hold all of the labels.
+
+    Examples
+    --------
+    >>> recode(np.array([0, 1]), ["b", "c"], ["a", "b", "c"]).tolist()
+    [1, 2]
+    """
+    return np.array([classes.index(label) for label in labels], dtype=np.intp)[codes]
+
+
+def check_weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64] | None:
+    """The weights of n rows as floats, or None; negative, infinite or missing weights raise.
+
+    Examples
+    --------
+    >>> check_weights([1, 2], 2).tolist()
+    [1.0, 2.0]
+    """
+    if sample_weight is None:
+        return None
+    check_unmasked("sample_weight", sample_weight)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n,):
+        raise UserError(f"sample_weight has shape {weights.shape}", expected=f"({n},), one weight per row")
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
+        raise UserError(
+            "sample_weight has negative, infinite or missing values, or is zero everywhere",
+            do="pass finite weights >= 0.",
+        )
+    return weights
+
+
+def _unordered(column: NDArray[Any]) -> UserError:
     kinds = sorted({type(value).__name__ for value in column.tolist()})
-    return ValueError(
-        f"sensitive_features mixes values that cannot be ordered ({', '.join(kinds)}): "
-        "use one type per column, for example strings."
+    return UserError(
+        f"sensitive_features mixes values that cannot be ordered ({', '.join(kinds)})",
+        do="use one type per column, for example strings.",
     )
 
 
@@ -139,3 +200,10 @@ def _is_missing(column: NDArray[Any]) -> NDArray[np.bool_]:
             count=len(column),
         )
     return np.zeros(len(column), dtype=bool)
+
+
+def _mixed(name: str, labels: Sequence[Any]) -> UserError:
+    kinds = sorted({type(label).__name__ for label in labels})
+    return UserError(
+        f"{name} mixes {', '.join(kinds)}", do="use one type of label, and drop rows whose label is missing."
+    )

@@ -1,4 +1,4 @@
-"""The paper's alternative to orthogonalizing: reweight the rows until z1 says nothing of y, then fit."""
+"""The paper's alternative to orthogonalizing: weights under which z1 is independent of y, to fit a classifier with."""
 
 from __future__ import annotations
 
@@ -85,7 +85,9 @@ def effective_sample_size(weights: ArrayLike) -> float:
     """
     w = np.asarray(weights, dtype=np.float64)
     if w.ndim != 1 or not np.isfinite(w).all() or (w < 0).any() or not (w > 0).any():
-        raise ValueError("weights must be one-dimensional, finite, not negative and not all zero.")
+        raise UserError(
+            f"weights of shape {w.shape} are not usable", expected="one dimension, finite, not negative, not all zero"
+        )
     # scaled by the largest, so that squares neither overflow nor vanish
     scaled = w / w.max()
     return float(scaled.sum() ** 2 / (scaled**2).sum())

@@ -25,7 +25,7 @@ from setminus.core.checks import (
     is_eager,
     report_violation,
 )
-from setminus.core.fused import rows_minus_rows
+from setminus.core.fused import orthogonalize_rows
 from setminus.errors import UserError
 
 __all__ = ["log_setminus", "orthogonalize", "orthogonalize_log"]
@@ -40,7 +40,7 @@ def orthogonalize(
     on_violation: OnViolation = "raise",
     out: Array | None = None,
 ) -> Array:
-    r"""Take what the principal classifier knows out of the full one.
+    r"""Remove from the full classifier what the principal classifier can already predict.
 
     ``orthogonal = prior**strength * full / principal**strength``, each row normalised. Where `full` is
     p(y | x), `principal` is p(y | z1) and x = (z1, z2) with z1 and z2 independent given y, strength 1 gives
@@ -54,21 +54,21 @@ def orthogonalize(
         Probabilities of the classifier to ignore, over the same classes in the same order.
     prior : array of shape (C,) or (..., C), or "uniform"
         p(y): the class frequency of the data that the *principal* classifier was fitted on. It is required,
-        because leaving it out silently is the same as "uniform", and wrong unless classes are balanced.
+        because a missing prior would mean "uniform", which is wrong unless classes are balanced.
     strength : float, default=1.0
-        0 keeps the full classifier, 1 is the paper's formula, more takes out more.
+        0 keeps the full classifier, 1 is the paper's formula, more than 1 removes more.
     on_violation : {"raise", "clip", "warn"}, default="raise"
-        What to do where a principal probability is exactly 0 and the full one is not (no overlap). "clip" puts
-        the smallest positive number of the dtype in its place, "warn" does so and says it. Lazy and traced
-        arrays cannot raise: there "raise" and "warn" act as "clip".
+        What to do where a principal probability is exactly 0 and the full one is not (no overlap). "clip"
+        replaces 0 by the smallest positive number of the dtype, "warn" does so with a warning. The values of lazy and
+        traced arrays are not checked: there "raise" and "warn" act as "clip".
     out : ndarray, optional
-        Where to write the answer; numpy arrays only. After an error its content is undefined.
+        Where to write the result; numpy arrays only. After an error its content is undefined.
 
     Returns
     -------
     array of shape (..., C)
-        Of the same kind (numpy, torch, jax, cupy, dask), device and dtype as `full`; differentiable where the
-        kind is.
+        Of the same library (numpy, torch, jax, cupy, dask), device and dtype as `full`; differentiable where the
+        library is.
 
     Examples
     --------
@@ -146,10 +146,10 @@ def orthogonalize_log(
 
 
 def log_setminus(log_full: Array, log_principal: Array, log_prior: Array, strength: float | Array = 1.0) -> Array:
-    """The formula itself, nothing checked: for code that has checked before, such as a training loop.
+    """The formula without checks, for callers that have checked their inputs, such as a training loop.
 
-    A class that `log_full` rules out (-inf) stays ruled out. Where only `log_principal` does, the smallest
-    positive number of the dtype stands in its place.
+    A class at -inf in `log_full` stays at -inf. Where only `log_principal` is -inf, it is replaced by the log of the
+    smallest positive number of the dtype.
 
     Examples
     --------
@@ -181,10 +181,10 @@ def _orthogonalize_numpy(
     if out is not None and (out.shape != full.shape or out.dtype != full.dtype):
         raise UserError(f"out is {out.dtype} of shape {out.shape}", expected=f"{full.dtype} of shape {full.shape}")
     target = np.empty_like(full) if out is None else out
-    # a row that needs a second look is computed again from its input, which must still be there
+    # a hard row is computed again from its input, which must not have been overwritten
     overlapping = np.may_share_memory(target, full) or np.may_share_memory(target, principal)
     answer = np.empty_like(full) if overlapping else target
-    plain = rows_minus_rows(full, principal, prior, strength, answer)
+    plain = orthogonalize_rows(full, principal, prior, strength, answer)
     if not plain:
         check_proba("full", full, np)
         check_proba("principal", principal, np)
@@ -213,13 +213,14 @@ def _log(proba: Array, xp: Any) -> Array:
 
 
 def _same_kind(name_a: str, a: Array, name_b: str, b: Array) -> tuple[Array, Array, Any]:
-    """Both as floating arrays of one kind and dtype, and their namespace."""
+    """Both as floating-point arrays of one library and dtype, and their namespace."""
     check_unmasked(name_a, a)
     check_unmasked(name_b, b)
     a, b = (x if is_array_api_obj(x) else np.asarray(x) for x in (a, b))
     if is_numpy_array(a) != is_numpy_array(b):
         raise UserError(
-            f"{name_a} is {type(a).__name__} and {name_b} is {type(b).__name__}", do="pass both as the same kind."
+            f"{name_a} is {type(a).__name__} and {name_b} is {type(b).__name__}",
+            do="pass both as arrays of the same library.",
         )
     xp = array_namespace(a, b)
     for name, x in ((name_a, a), (name_b, b)):

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from setminus.core.gap_tables import (
+from setminus.core.gaps import (
     demographic_parity_from_table,
     equal_opportunity_from_table,
     equalized_odds_from_table,

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d, validate_data
 
 from setminus.core.checks import OnViolation, check_unmasked
-from setminus.core.gaps import check_weights, encode_labels
+from setminus.core.groups import check_weights, encode_labels
 from setminus.core.orthogonalize import orthogonalize
 from setminus.errors import UserError
 from setminus.estimators.columns import as_rows, drop_columns, take_columns

@@ -17,8 +17,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from setminus.core.gaps import check_weights
-from setminus.core.groups import group_name
+from setminus.core.groups import check_weights, group_name
 from setminus.errors import UserError
 from setminus.estimators.fitting import fit_part
 from setminus.estimators.groups import Groups, check_every_class, group_frequencies

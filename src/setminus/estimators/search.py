@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from setminus.core.gap_tables import count_table
+from setminus.core.gaps import count_table
 from setminus.estimators.frontier import LOG_LEAST, Frontier, Gap
 
 __all__ = ["COUNTED", "Problem", "decide", "search"]
