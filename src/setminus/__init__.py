@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from setminus.adaptation.adapter import OrthogonalAdapter
     from setminus.auditing.audit import audit
     from setminus.auditing.leakage import leakage
-    from setminus.auditing.report import Audit
+    from setminus.auditing.result import Audit
     from setminus.core.bounds import generalization_bound, importance_variance
     from setminus.core.gaps import demographic_parity_gap, equal_opportunity_gap, equalized_odds_gap
     from setminus.core.importance import effective_sample_size, importance_weights
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from setminus.estimators.tuned import TunedOrthogonalClassifier
 
 _HOMES = {
-    "Audit": "auditing.report",
+    "Audit": "auditing.result",
     "GroupPrincipal": "estimators.principals",
     "ImportanceWeightedClassifier": "estimators.importance",
     "OrthogonalAdapter": "adaptation.adapter",

@@ -13,10 +13,9 @@ from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
 from setminus.auditing.audit import audit
 from setminus.auditing.calibration import calibration
-from setminus.auditing.inputs import read_scored
-from setminus.auditing.intervals import rate_interval
+from setminus.auditing.diagnosis import overlap
 from setminus.auditing.leakage import leakage
-from setminus.auditing.overlap import overlap
+from setminus.auditing.rates import rate_interval, read_scored
 from setminus.core.gaps import demographic_parity_gap, equal_opportunity_gap, equalized_odds_gap
 
 
@@ -38,7 +37,7 @@ def test_an_uncalibrated_full_classifier_is_found(exact):
     status = {finding.name: finding.status for finding in result.findings}
     assert status["full classifier calibrated"] == "fail"
     assert status["principal classifier calibrated"] == "ok"
-    assert "not calibrated below" in result.findings[0].advice
+    assert "First calibrate" in result.findings[0].advice
 
 
 def test_numbers_are_those_of_the_metrics(exact):

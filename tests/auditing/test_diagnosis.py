@@ -3,12 +3,69 @@
 import dataclasses
 import re
 
+import numpy as np
 import pytest
 
 from setminus.auditing.calibration import Calibration, CalibrationError
-from setminus.auditing.diagnosis import Finding, diagnose, grade, verdict
+from setminus.auditing.diagnosis import Cell, Finding, Overlap, diagnose, grade, overlap, small_cells, verdict
 from setminus.auditing.leakage import Leakage
-from setminus.auditing.overlap import Cell, Overlap
+
+
+def test_a_principal_that_says_nothing_costs_nothing():
+    result = overlap(np.array([0, 1, 1, 0]), np.full((4, 2), 0.5))
+    assert (result.smallest, result.share_beyond, result.effective_share) == (0.5, 0, 1)
+
+
+def test_a_principal_that_knows_costs_rows():
+    y = np.array([0, 1] * 50)
+    principal = np.tile([[0.98, 0.02], [0.02, 0.98]], (50, 1))
+    principal[0] = [0.02, 0.98]
+    result = overlap(y, principal)
+    assert result.smallest == pytest.approx(0.02)
+    assert result.share_beyond == 1
+    weights = 0.5 / np.where(np.arange(100) == 0, 0.02, 0.98)
+    assert result.effective_share == pytest.approx(weights.sum() ** 2 / (weights**2).sum() / 100)
+    assert overlap(y, principal, factor=30).share_beyond == 0
+
+
+def test_a_zero_at_the_own_label_leaves_nothing():
+    result = overlap(np.array([0, 1]), np.array([[0.0, 1.0], [0.5, 0.5]]))
+    assert result.smallest == 0 and np.isnan(result.effective_share)
+
+
+def test_small_cells_come_smallest_first():
+    counts = np.array([[5, 40], [2, 0]])
+    cells = small_cells(counts, ["a", "b"], ["n", "y"], below=10)
+    assert cells == (Cell("b", "y", 0), Cell("b", "n", 2), Cell("a", "n", 5))
+    assert small_cells(counts, ["a", "b"], ["n", "y"], below=0) == ()
+
+
+def test_a_correction_counts_from_beyond_the_factor():
+    y = np.array([0, 1, 0, 1])
+    at = np.array([[0.95, 0.05], [0.5, 0.5], [0.04, 0.96], [0.5, 0.5]])
+    # 0.5 / 0.05 is ten, which is not beyond ten
+    assert overlap(y, at).share_beyond == 0.25 and overlap(y, at).factor == 10
+    assert overlap(y, at, factor=9.9).share_beyond == 0.5
+    # the labels' frequencies are the prior
+    uneven = overlap(np.array([0, 0, 0, 1]), np.full((4, 2), [0.92, 0.08]), factor=3)
+    assert uneven.share_beyond == 1 and overlap(y, np.full((4, 2), [0.92, 0.08]), factor=7).share_beyond == 0
+
+
+def test_more_classes():
+    rng = np.random.default_rng(0)
+    y, principal = rng.integers(3, size=60), rng.dirichlet(np.full(3, 4.0), size=60)
+    result = overlap(y, principal)
+    prior = np.bincount(y) / 60
+    weights = prior[y] / principal[np.arange(60), y]
+    assert result.effective_share == pytest.approx(weights.sum() ** 2 / (weights**2).sum() / 60)
+    assert result.smallest == principal.min()
+    assert result.share_beyond == np.mean([(prior / row > 10).any() for row in principal])
+
+
+def test_a_cell_is_small_below_the_limit():
+    cells = small_cells(np.array([[30, 29], [31, 28]]), ["a", "b"], ["n", "y"], below=30)
+    assert cells == (Cell("b", "y", 28), Cell("a", "y", 29))
+
 
 SILENT = Leakage(bits=-0.002, share=-0.002, auc=0.5, p_value=0.7, n_cells=20, n_permutations=200)
 GOOD = CalibrationError(None, ece=0.01, expected=0.01, p_value=0.5, n=1000)
@@ -36,7 +93,7 @@ def test_all_is_well():
     findings = diagnose(**HOLDS)
     assert {finding.status for finding in findings} == {"ok"}
     assert not any(finding.advice for finding in findings)
-    assert verdict(findings).startswith("Every condition of the method that was measured holds")
+    assert verdict(findings).startswith("All measured conditions of the method hold")
 
 
 def test_what_was_not_measured_is_not_judged():
@@ -56,7 +113,7 @@ def test_advice_on_leakage_looks_for_the_cause():
     leaky = dataclasses.replace(SILENT, bits=0.1, p_value=0.005)
     assert "TunedOrthogonalClassifier" in diagnose(**(HOLDS | {"leakage": leaky}))[0].advice
     uncalibrated = HOLDS | {"leakage": leaky, "full_calibration": off(ece=0.2, p_value=0.005)}
-    assert "not calibrated below" in diagnose(**uncalibrated)[0].advice
+    assert "First calibrate" in diagnose(**uncalibrated)[0].advice
     assert "full_proba" in diagnose(leakage=leaky, cells=())[0].advice
 
 
@@ -108,9 +165,9 @@ def test_many_small_cells_are_counted_not_listed():
 
 def test_verdict_names_what_fails_and_what_warns():
     ok, warn, fail = (Finding(name, status, "") for name, status in [("a", "ok"), ("b", "warn"), ("c", "fail")])
-    assert verdict((ok, warn)) == "Usable with care: look at b."
-    assert verdict((ok, warn, fail)).startswith("The guarantee does not hold here, since c fails:")
-    assert verdict((fail, fail)).startswith("The guarantee does not hold here, since c and c fail:")
+    assert verdict((ok, warn)) == "Usable with care. Doubtful conditions: b."
+    assert verdict((ok, warn, fail)).startswith("The guarantee does not hold here. Failed conditions: c. ")
+    assert verdict((fail, fail)).startswith("The guarantee does not hold here. Failed conditions: c and c. ")
 
 
 def numbers(text):
@@ -210,9 +267,9 @@ def test_rows_at_their_limits():
 
 def test_a_verdict_joins_names_and_quotes_those_of_several_words():
     findings = [Finding(name, "warn", "") for name in ("overlap", "enough rows", "third")]
-    assert verdict(tuple(findings[:1])) == "Usable with care: look at overlap."
-    assert "look at overlap and 'enough rows'." in verdict(tuple(findings[:2]))
-    assert "look at overlap, 'enough rows' and third." in verdict(tuple(findings))
+    assert verdict(tuple(findings[:1])) == "Usable with care. Doubtful conditions: overlap."
+    assert "conditions: overlap and 'enough rows'." in verdict(tuple(findings[:2]))
+    assert "conditions: overlap, 'enough rows' and third." in verdict(tuple(findings))
 
 
 def test_the_cause_is_looked_for_in_either_classifier():
@@ -225,6 +282,6 @@ def test_the_cause_is_looked_for_in_either_classifier():
             "unknown": {"full_leakage": None},
         }.items()
     }
-    assert "calibrated" in first["calibration"] and "calibrated" not in first["tune"]
+    assert "calibrate" in first["calibration"] and "calibrate" not in first["tune"]
     assert "ProxyPrincipal" in first["tune"] and "OrthogonalClassifier" in first["unknown"]
     assert "full_proba" in first["unknown"] and "full_proba" not in first["tune"]

@@ -1,4 +1,4 @@
-"""The audit: what a score does to groups, and whether the method's conditions hold for it."""
+"""The audit: rates and gaps of groups under a score, and whether the method's conditions hold."""
 
 from __future__ import annotations
 
@@ -10,15 +10,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import log_loss, roc_auc_score
 
-from setminus.auditing.calibration import Calibration, calibration
-from setminus.auditing.diagnosis import ROWS_PER_CELL, diagnose
-from setminus.auditing.group_rates import group_rates
-from setminus.auditing.histograms import score_histograms
-from setminus.auditing.inputs import Scored, check_proba, read_scored
-from setminus.auditing.intervals import Interval, bootstrap_tables, gap_interval, rate_interval
+from setminus.auditing.calibration import Calibration, calibration, score_histograms
+from setminus.auditing.diagnosis import ROWS_PER_CELL, diagnose, overlap, small_cells
 from setminus.auditing.leakage import Leakage, leakage_from_codes
-from setminus.auditing.overlap import overlap, small_cells
-from setminus.auditing.report import Audit
+from setminus.auditing.rates import (
+    Interval,
+    Scored,
+    bootstrap_tables,
+    check_proba,
+    gap_interval,
+    group_rates,
+    rate_interval,
+    read_scored,
+)
+from setminus.auditing.result import Audit
 from setminus.core.gaps import (
     count_table,
     demographic_parity_from_rates,
@@ -49,7 +54,7 @@ def audit(
     n_permutations: int = 200,
     random_state: int = 0,
 ) -> Audit:
-    """Audit a score: gaps with intervals, what it still says of the groups, and the method's conditions.
+    """Audit a score: gaps with intervals, remaining information about the groups, and the method's conditions.
 
     Pass held-out rows: on the rows of the fit, calibration and gaps look better than they are.
 
@@ -60,10 +65,10 @@ def audit(
     proba : array-like of shape (n, n_classes), or (n,) with P(second class)
         The score under audit, for example an orthogonal classifier's.
     sensitive_features : array-like of shape (n,) or (n, k)
-        z1, the group of each row; several columns are crossed. Each value is a group: numbers such as an age, which
-        classifiers here cut into five bins when they learn, have to be cut before, as by `pandas.qcut`.
+        z1, the group of each row; several columns are crossed. Each value is a group: cut a number such as an age
+        into bins first, for example by `pandas.qcut` (the classifiers of this package do so in `fit`).
     full_proba, principal_proba : array-like like `proba`, optional
-        The classifiers behind the score; without them their calibration and overlap are not judged.
+        The classifiers that the score was computed from; needed to check their calibration and overlap.
     classes : sequence, optional
         The class of each column of `proba`; by default the sorted labels of `y`.
     threshold : float, optional
@@ -72,7 +77,7 @@ def audit(
     y_pred : array-like of shape (n,), optional
         Predictions to audit instead of those of `threshold`.
     sample_weight : array-like of shape (n,), optional
-        Weights in rates, gaps and calibration. The leakage test and the counts of rows take rows as they are.
+        Weights in rates, gaps and calibration. The leakage test and the counts of rows are unweighted.
     confidence : float
         Of all intervals.
     n_bootstrap, n_permutations : int
@@ -91,8 +96,8 @@ def audit(
     >>> result.equalized_odds_max.value
     1.0
     >>> print(result.verdict)
-    The guarantee does not hold here, since 'score independent of the groups given the label' fails: go by the measured
-    gaps and their intervals.
+    The guarantee does not hold here. Failed conditions: 'score independent of the groups given the label'. Rely on the
+    measured gaps and their intervals.
     """
     if not 0 < confidence < 1 or n_bootstrap < 1:
         raise UserError(
@@ -166,7 +171,7 @@ def audit(
 def _predictions(rows: Scored, threshold: float | None, y_pred: ArrayLike | None) -> NDArray[np.intp]:
     if y_pred is not None:
         if threshold is not None:
-            raise UserError("threshold and y_pred were both given", do="pass the one that makes the predictions.")
+            raise UserError("threshold and y_pred were both given", do="pass one of them.")
         codes, labels = encode_labels(y_pred, name="y_pred")
         unknown = [label for label in labels if label not in rows.classes]
         if unknown or len(codes) != len(rows.y):
@@ -186,7 +191,7 @@ def _predictions(rows: Scored, threshold: float | None, y_pred: ArrayLike | None
 
 
 def _behind(rows: Scored, proba: ArrayLike | None, name: str) -> Scored | None:
-    """The same rows scored by a classifier behind the audited one."""
+    """The same rows, scored by another classifier."""
     if proba is None:
         return None
     checked = check_proba(proba, len(rows.y), len(rows.classes), name=name)

@@ -1,12 +1,11 @@
-"""Do predicted probabilities mean what they say? Reliability curves, and an error with its null reference.
+"""Are predicted probabilities calibrated? Reliability curves, a calibration error with a test, score histograms.
 
 The expected calibration error of one class, over bins of equal mass::
 
     ece = sum over bins of  weight(bin) * | mean label - mean probability |
 
-is above zero even for perfect probabilities, the more so the fewer rows there are. It is therefore compared
-with the same number on labels drawn from the probabilities themselves: "calibrated" is then a statement with
-a p-value.
+is above zero even for exact probabilities, and larger the fewer rows there are. It is therefore compared with the
+same error on labels drawn from the probabilities themselves, which gives a p-value.
 """
 
 from __future__ import annotations
@@ -17,15 +16,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setminus.auditing.inputs import Scored
+from setminus.auditing.rates import Scored
 
 __all__ = [
     "Calibration",
     "CalibrationError",
     "ReliabilityCurve",
+    "ScoreHistogram",
     "calibration",
     "calibration_error",
     "reliability_curve",
+    "score_histograms",
 ]
 
 Floats = NDArray[np.float64]
@@ -33,7 +34,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ReliabilityCurve:
-    """Mean probability and observed frequency of one class, by bins of equal mass; group None is everyone."""
+    """Mean probability and observed frequency of one class, by bins of equal mass; group None is all rows."""
 
     group: Any
     label: Any
@@ -44,12 +45,12 @@ class ReliabilityCurve:
 
 @dataclass(frozen=True)
 class CalibrationError:
-    """The calibration error next to what perfect probabilities would show on as many rows.
+    """The calibration error, next to that of exact probabilities on as many rows.
 
     Attributes
     ----------
     group : label
-        Whose rows; None is everyone.
+        The group; None is all rows.
     ece : float
         Mean over classes (the second class only, where there are two).
     expected : float
@@ -68,20 +69,20 @@ class CalibrationError:
 
     @property
     def excess(self) -> float:
-        """What chance does not explain, `ece - expected`, not below zero."""
+        """The part of the error above its expected value, `ece - expected`, at least 0."""
         return max(self.ece - self.expected, 0.0)
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Calibration of everyone and of each group.
+    """Calibration of all rows and of each group.
 
     Attributes
     ----------
     overall : CalibrationError
     groups : tuple of CalibrationError
     curves : tuple of ReliabilityCurve
-        For everyone (group None), then for each group; one for each judged class.
+        For all rows (group None), then for each group; one for each judged class.
     """
 
     overall: CalibrationError
@@ -90,7 +91,7 @@ class Calibration:
 
 
 def calibration(rows: Scored, *, n_bins: int = 10, n_simulations: int = 200, random_state: int = 0) -> Calibration:
-    """Calibration errors and reliability curves of scored rows, for everyone and for each group.
+    """Calibration errors and reliability curves of scored rows, for all rows and for each group.
 
     Parameters
     ----------
@@ -107,7 +108,7 @@ def calibration(rows: Scored, *, n_bins: int = 10, n_simulations: int = 200, ran
 
     Examples
     --------
-    >>> from setminus.auditing.inputs import read_scored
+    >>> from setminus.auditing.rates import read_scored
     >>> rng = np.random.default_rng(1)
     >>> p, group = rng.uniform(size=2000), rng.integers(2, size=2000)
     >>> y = rng.uniform(size=2000) < p
@@ -150,7 +151,7 @@ def calibration_error(
     n_simulations: int = 200,
     random_state: int = 0,
 ) -> CalibrationError:
-    """The calibration error of (n, n_classes) probabilities, and its distribution were they exact.
+    """The calibration error of (n, n_classes) probabilities, and its distribution if they were exact.
 
     Examples
     --------
@@ -207,5 +208,51 @@ def _bins(score: Floats, n_bins: int) -> NDArray[np.intp]:
 
 
 def _judged(proba: Floats) -> range:
-    """The columns that are judged: of two classes the second, whose errors mirror the first's."""
+    """The classes whose calibration is measured: of two, the second; the first has the same errors."""
     return range(1, 2) if proba.shape[1] == 2 else range(proba.shape[1])
+
+
+@dataclass(frozen=True)
+class ScoreHistogram:
+    """Share of a group's rows of one label in each score bin.
+
+    The score is P(second class) for two classes, and the probability of the row's own label for more.
+    """
+
+    group: Any
+    label: Any
+    edges: NDArray[np.float64]
+    share: NDArray[np.float64]
+
+
+def score_histograms(rows: Scored, *, n_bins: int = 50) -> tuple[ScoreHistogram, ...]:
+    """Histograms by group and label; a cell without rows has none.
+
+    Parameters
+    ----------
+    rows : Scored
+    n_bins : int
+
+    Returns
+    -------
+    tuple of ScoreHistogram
+
+    Examples
+    --------
+    >>> from setminus.auditing.rates import read_scored
+    >>> rows = read_scored([0, 1, 1], [0.1, 0.2, 0.9], ["f", "m", "m"])
+    >>> score_histograms(rows, n_bins=2)[1].share.tolist()
+    [0.5, 0.5]
+    """
+    edges = np.linspace(0, 1, n_bins + 1)
+    histograms = []
+    for c, label in enumerate(rows.classes):
+        score = rows.proba[:, 1 if len(rows.classes) == 2 else c]
+        for g, group in enumerate(rows.groups):
+            held = (rows.y == c) & (rows.group == g)
+            weight = None if rows.weight is None else rows.weight[held]
+            # a probability may leave [0, 1] by a rounding error
+            counts = np.histogram(np.clip(score[held], 0, 1), bins=edges, weights=weight)[0]
+            if counts.sum() > 0:
+                histograms.append(ScoreHistogram(group, label, edges, counts / counts.sum()))
+    return tuple(histograms)

@@ -1,12 +1,12 @@
-"""How much a score still says of z1 once y is known: an estimate in bits, and a test that is exact.
+"""How much information a score holds about z1 beyond the label y: an estimate in bits, and an exact test.
 
 The score is cut into cells without looking at z1. Then, with rows counted by (fold, cell, y, z1)::
 
     bits = mean over rows of  log2 p(z1 | cell, y) - log2 p(z1 | y)      probabilities from the other folds
 
 a cross-fitted estimate of the conditional information I(score; z1 | y): zero for the exact orthogonal
-classifier, and at most H(z1 | y). A score that says nothing scores at or slightly below zero, because fitting
-the cells' probabilities costs something and brings nothing.
+classifier, and at most H(z1 | y). For a score independent of z1 given y, the estimate is at or slightly below zero,
+because the cells' probabilities are fitted on other rows.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import random_table
 from sklearn.cluster import KMeans
 
-from setminus.auditing.inputs import read_scored
+from setminus.auditing.rates import read_scored
 from setminus.errors import UserError
 
 __all__ = ["Leakage", "leakage", "leakage_from_codes", "score_cells"]
 
 Floats = NDArray[np.float64]
 
-# pseudo-rows that pull p(z1 | cell, y) towards p(z1 | y): sparse cells then say nothing instead of anything
+# pseudo-rows that shrink p(z1 | cell, y) towards p(z1 | y): sparse cells would add noise otherwise
 _SHRINKAGE = 4.0
 
 
 @dataclass(frozen=True)
 class Leakage:
-    """What the score says of z1 beyond y.
+    """Information about z1 in the score, beyond the label y.
 
     Attributes
     ----------
     bits : float
         Cross-fitted estimate of I(score; z1 | y); may be slightly below zero.
     share : float
-        `bits` as a share of H(z1 | y), all there is to know.
+        `bits` as a share of H(z1 | y), the largest possible value.
     auc : float
-        How well the score tells groups apart among rows of one label, one group against the rest,
-        cross-fitted; 0.5 is not at all.
+        How well the score separates groups among rows of one label, one group against the rest,
+        cross-fitted; 0.5 is no separation.
     p_value : float
         Share of within-label permutations of z1 that score at least as high: exact for any sample size.
     n_cells, n_permutations : int
@@ -95,9 +95,9 @@ def leakage(
     --------
     >>> rng = np.random.default_rng(0)
     >>> y, z1 = rng.integers(2, size=(2, 2000))
-    >>> tells = leakage(y, 0.2 + 0.3 * y + 0.2 * z1, sensitive_features=z1)
+    >>> leaky = leakage(y, 0.2 + 0.3 * y + 0.2 * z1, sensitive_features=z1)
     >>> silent = leakage(y, 0.2 + 0.3 * y, sensitive_features=z1)
-    >>> silent.bits < 0.02 < tells.bits, tells.p_value < 0.05 < silent.p_value
+    >>> silent.bits < 0.02 < leaky.bits, leaky.p_value < 0.05 < silent.p_value
     (True, True)
     """
     rows = read_scored(y, proba, sensitive_features, classes=classes)
@@ -182,7 +182,7 @@ def score_cells(proba: Floats, n_cells: int | None = None) -> NDArray[np.intp]:
 
 
 def _folds(y: NDArray[np.intp], n_folds: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Random folds of equal size within each label; they do not look at z1 either."""
+    """Random folds of equal size within each label, independent of z1."""
     shuffled = rng.permutation(len(y))
     by_label = shuffled[np.argsort(y[shuffled], kind="stable")]
     folds = np.empty(len(y), dtype=np.intp)

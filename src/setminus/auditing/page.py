@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from setminus.auditing.report import Audit
+    from setminus.auditing.result import Audit
 
 __all__ = ["audit_html"]
 

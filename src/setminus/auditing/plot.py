@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from setminus.auditing.report import Audit
+    from setminus.auditing.result import Audit
 
 __all__ = ["plot_audit"]
 

@@ -28,7 +28,7 @@ from setminus.adaptation.findings import Seen, adaptation_findings, adaptation_v
 from setminus.adaptation.judged import Judged
 from setminus.adaptation.label_shift import Estimator, class_frequencies, prior_from_logits
 from setminus.adaptation.sample_domains import held_out_rows
-from setminus.auditing.intervals import rate_interval
+from setminus.auditing.rates import rate_interval
 from setminus.commands.domain_tables import Domains, read_domains
 from setminus.commands.rows import Roles
 from setminus.progress import seconds_by_name, tracked

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from setminus.auditing.audit import audit
-from setminus.auditing.report import Audit
+from setminus.auditing.result import Audit
 from setminus.commands.rows import Roles, group_names, read_rows
 from setminus.commands.scored_columns import ScoredColumns
 from setminus.estimators.frontier import Constraint

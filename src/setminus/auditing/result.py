@@ -1,4 +1,4 @@
-"""The result of an audit: numbers, words, a page, a picture."""
+"""The result of an audit, as numbers, text, HTML or a chart."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from setminus.auditing.calibration import Calibration
-from setminus.auditing.diagnosis import Finding, verdict
-from setminus.auditing.group_rates import GroupRates
-from setminus.auditing.histograms import ScoreHistogram
-from setminus.auditing.intervals import Interval
+from setminus.auditing.calibration import Calibration, ScoreHistogram
+from setminus.auditing.diagnosis import Finding, Overlap, verdict
 from setminus.auditing.leakage import Leakage
-from setminus.auditing.overlap import Overlap
+from setminus.auditing.rates import GroupRates, Interval
 from setminus.core.groups import group_name
 from setminus.text import printable
 
@@ -25,7 +22,7 @@ __all__ = ["Audit"]
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Audit:
-    """What `audit` found; print it, show it in a notebook, plot it, or write `to_dict()` to a file.
+    """The result of `audit`: print it, show it in a notebook, plot it, or write `to_dict()` to a file.
 
     Attributes
     ----------
@@ -69,11 +66,11 @@ class Audit:
 
     @property
     def verdict(self) -> str:
-        """One sentence over all findings."""
+        """The conclusion from all findings."""
         return verdict(self.findings)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain Python types, ready for JSON: no arrays, and None for what is undefined."""
+        """The audit in plain Python types, ready for JSON: undefined numbers are None."""
         return {"verdict": self.verdict, **_plain(self)}
 
     def plot(self) -> Figure:
@@ -83,7 +80,7 @@ class Audit:
         return plot_audit(self)
 
     def headline(self) -> list[tuple[str, str]]:
-        """The named numbers that text and page both open with."""
+        """The main numbers by name, formatted for text and page."""
         return [
             ("accuracy", str(self.accuracy)),
             ("demographic parity gap", str(self.demographic_parity)),
@@ -141,7 +138,7 @@ class Audit:
 
 
 def _error(calibration: Calibration) -> str:
-    return f"{calibration.overall.ece:.4f} ({calibration.overall.expected:.4f} expected of exact probabilities)"
+    return f"{calibration.overall.ece:.4f} ({calibration.overall.expected:.4f} expected for exact probabilities)"
 
 
 def _columns(table: list[list[str]]) -> list[str]:

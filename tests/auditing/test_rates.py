@@ -1,16 +1,108 @@
-"""Intervals cover the truth as often as they say, and the obvious alternative does not."""
+"""What an audit refuses, and in which words."""
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from scipy.stats import binomtest
 
-from setminus.auditing.intervals import Interval, bootstrap_tables, gap_interval, rate_interval
+from setminus.auditing.rates import (
+    Interval,
+    bootstrap_tables,
+    check_proba,
+    gap_interval,
+    group_rates,
+    rate_interval,
+    read_scored,
+)
 from setminus.core.gaps import (
     count_table,
     demographic_parity_from_rates,
     equalized_odds_from_rates,
     equalized_odds_from_table,
 )
+
+GOOD = {"y": ["n", "y", "y", "n"], "proba": [0.1, 0.9, 0.6, 0.3], "sensitive_features": ["a", "b", "a", "b"]}
+
+
+@pytest.mark.parametrize("kind", [list, np.array, pd.Series, pl.Series])
+def test_any_container(kind):
+    rows = read_scored(**{name: kind(value) for name, value in GOOD.items()})
+    assert rows.classes == ["n", "y"] and rows.groups == ["a", "b"]
+    np.testing.assert_array_equal(rows.y, [0, 1, 1, 0])
+    np.testing.assert_allclose(rows.proba[:, 1], GOOD["proba"])
+
+
+def test_classes_name_the_columns():
+    columns = np.column_stack([GOOD["proba"], 1 - np.array(GOOD["proba"])])
+    rows = read_scored(GOOD["y"], columns, GOOD["sensitive_features"], classes=["y", "n"])
+    assert rows.classes == ["y", "n"]
+    np.testing.assert_array_equal(rows.y, [1, 0, 0, 1])
+
+
+def test_single_precision_is_taken_and_made_to_sum_to_one():
+    proba = np.random.default_rng(0).dirichlet(np.ones(3), size=3).astype(np.float32)
+    rows = read_scored([0, 1, 2], proba, ["a", "b", "a"])
+    np.testing.assert_allclose(rows.proba.sum(axis=1), 1, rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": ["n", "y"]}, "y has 2 rows and sensitive_features 4: expected the same number"),
+        ({"proba": [0.1, 0.9]}, r"proba has shape \(2,\): expected \(4, 2\) or \(4,\)"),
+        ({"proba": np.full((4, 3), 1 / 3)}, r"proba has shape \(4, 3\).*A class without rows cannot be audited"),
+        ({"proba": [0.1, np.nan, 0.6, 0.3]}, "proba has missing or infinite values in 1 of 4 rows"),
+        ({"proba": [0.1, 1.9, 0.6, 0.3]}, "proba is not a probability: values from -0.9 to 1.9"),
+        ({"proba": np.full((4, 2), 0.4)}, "row sums off by up to 0.2"),
+        ({"sensitive_features": ["a"] * 4}, r"one group only \(a\)"),
+        ({"sensitive_features": ["a", None, "a", "b"]}, "missing values"),
+        ({"y": ["n"] * 4}, "y holds one class only"),
+        ({"y": ["n", None, "y", "y"]}, "y mixes NoneType, str"),
+        ({"classes": ["n", "x"]}, "rows of every class"),
+        ({"classes": ["n", "y", "x"]}, "rows of every class"),
+        ({"sample_weight": [1, 2]}, "sample_weight has shape"),
+        ({"sample_weight": [0, 0, 0, 0]}, "zero everywhere"),
+    ],
+)
+def test_refusals(change, message):
+    with pytest.raises(ValueError, match=message):
+        read_scored(**(GOOD | change))
+
+
+def test_probabilities_may_be_off_by_rounding_and_no_more():
+    rows = np.tile([0.5, 0.5 + 5e-5], (4, 1))
+    found = check_proba(rows, 4, 2, name="proba")
+    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-15)
+    for bad in ([0.5, 0.5 + 5e-4], [0.5, 0.5 - 5e-4], [-1e-3, 1 + 1e-3], [-1e-9, 1 + 1e-9]):
+        with pytest.raises(ValueError, match="proba is not a probability"):
+            check_proba(np.tile(bad, (4, 1)), 4, 2, name="proba")
+    assert check_proba([0, 1], 2, 2, name="proba").tolist() == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("proba", "n_classes", "message"),
+    [
+        (np.full((4, 2), 0.5), 3, r"full_proba has shape \(4, 2\): expected \(4, 3\), one row"),
+        (np.full(4, 0.5), 3, r"full_proba has shape \(4,\): expected \(4, 3\), one row"),
+        (np.full((3, 2), 0.5), 2, r"full_proba has shape \(3, 2\): expected \(4, 2\) or \(4,\), one row"),
+        (np.array([0.1, np.nan, np.inf, 0.2]), 2, "full_proba has missing or infinite values in 2 of 4 rows"),
+    ],
+)
+def test_shapes_and_gaps_are_named(proba, n_classes, message):
+    with pytest.raises(ValueError, match=message):
+        check_proba(proba, 4, n_classes, name="full_proba")
+
+
+def test_each_class_is_named_once():
+    three = np.full((4, 3), 1 / 3)
+    with pytest.raises(ValueError, match=r"classes is \['n', 'y', 'y'\], y holds \['n', 'y'\]"):
+        read_scored(GOOD["y"], three, GOOD["sensitive_features"], classes=["n", "y", "y"])
+    with pytest.raises(ValueError, match=r"y holds one class only \(n\)"):
+        read_scored(["n"] * 4, GOOD["proba"], GOOD["sensitive_features"])
+    rows = read_scored(**GOOD, sample_weight=[1, 2, 3, 4])
+    assert rows.weight.tolist() == [1, 2, 3, 4] and read_scored(**GOOD).weight is None
+    assert rows.group.tolist() == [0, 1, 0, 1]
 
 
 def draw_rows(shares, n, rng):
@@ -181,3 +273,41 @@ def test_draws_without_a_group_are_passed_over():
     assert found == gap_interval(demographic_parity_from_rates, table, table, draws[1::2])
     lost[:, 1] = 0
     assert np.isnan(gap_interval(demographic_parity_from_rates, table, table, lost).low)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_rates_are_those_of_the_rows(n_classes):
+    rng = np.random.default_rng(0)
+    group, y, prediction = rng.integers(2, size=300), *rng.integers(n_classes, size=(2, 300))
+    weight = rng.uniform(size=300)
+    shape = (2, n_classes, n_classes)
+    table = count_table(group, y, prediction, shape, weight)
+    squares = count_table(group, y, prediction, shape, weight**2)
+    rows = group_rates(table, squares, np.bincount(group), ["a", "b"], list(range(n_classes)), 0.9)
+    assert [(row.group, row.label) for row in rows] == [
+        (g, c) for g in "ab" for c in ([1] if n_classes == 2 else range(n_classes))
+    ]
+    for row in rows:
+        mine = group == "ab".index(row.group)
+
+        def share(event, among, mine=mine):
+            return np.average(event[mine & among], weights=weight[mine & among])
+
+        anyone = np.ones(300, dtype=bool)
+        assert row.n == mine.sum()
+        assert row.base_rate == pytest.approx(share(y == row.label, anyone))
+        assert row.selection_rate.value == pytest.approx(share(prediction == row.label, anyone))
+        assert row.true_positive_rate.value == pytest.approx(share(prediction == row.label, y == row.label))
+        assert row.false_positive_rate.value == pytest.approx(share(prediction == row.label, y != row.label))
+        assert row.accuracy.value == pytest.approx(share(prediction == y, anyone))
+        # as many rows as the weights are worth
+        for interval, among in (row.selection_rate, anyone), (row.true_positive_rate, y == row.label):
+            worth = weight[mine & among].sum() ** 2 / (weight[mine & among] ** 2).sum()
+            expected = rate_interval(interval.value, worth, 0.9)
+            assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_no_rows_no_rate():
+    table = np.array([[[4.0, 2.0], [0.0, 0.0]], [[1.0, 1.0], [1.0, 1.0]]])
+    first, second = group_rates(table, table, np.array([6, 4]), ["a", "b"], [0, 1], 0.95)
+    assert np.isnan(first.true_positive_rate.value) and not np.isnan(second.true_positive_rate.value)
