@@ -109,7 +109,7 @@ def rewrite(source: Path, target: Path) -> None:
 
 def score(source: Path, target: Path) -> None:
     """What the library does."""
-    from setminus.scale.probabilities import ProbabilityScorer
+    from setminus.scale.scorers import ProbabilityScorer
     from setminus.scale.scoring import score_file
 
     score_file(source, target, ProbabilityScorer(["full_0", "full_1"], ["principal_0", "principal_1"], PRIOR))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from setminus import files
+from setminus.errors import UserError
 from setminus.files import atomic_write, atomic_writes, scratch_folder
 
 
@@ -122,3 +123,39 @@ def test_a_link_that_leads_to_itself_is_not_replaced(tmp_path):
     with pytest.raises(OSError, match="symbolic links"), atomic_write(link) as partial:
         partial.write_text("new")
     assert link.is_symlink()
+
+
+def test_the_container_counts_too(tmp_path, monkeypatch):
+    assert 0 < files.available_memory() < float("inf")
+    (tmp_path / "memory.max").write_text("3000\n")
+    (tmp_path / "memory.current").write_text("1000\n")
+    monkeypatch.setattr(files, "CGROUP", tmp_path)
+    assert files.available_memory() == 2000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert files.available_memory() > 2000
+
+
+def test_without_a_word_of_what_is_free_all_of_the_machine_counts(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "CGROUP", tmp_path)
+    monkeypatch.setattr(files, "Path", lambda name: tmp_path / "not there")
+    monkeypatch.setattr(files.os, "sysconf", {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}.__getitem__)
+    assert files.available_memory() == 4_096_000
+    monkeypatch.setattr(files.os, "sysconf", {}.__getitem__)
+    with pytest.raises(KeyError):
+        files.available_memory()
+    monkeypatch.delattr(files.os, "sysconf")
+    assert files.available_memory() == float("inf")
+
+
+def test_what_is_free_is_read_in_kilobytes(tmp_path, monkeypatch):
+    (tmp_path / "meminfo").write_text("MemTotal:  9000 kB\nMemAvailable:   30 kB\nSwapFree: 1 kB\n")
+    monkeypatch.setattr(files, "CGROUP", tmp_path)
+    monkeypatch.setattr(files, "Path", lambda name: {"/proc/meminfo": tmp_path / "meminfo"}[name])
+    assert files.available_memory() == 30 * 1024
+
+
+def test_four_fifths_of_what_is_free_may_be_used():
+    files.check_memory(0.8 * 5e9, "t.csv", 5e9)
+    words = r"^t\.csv needs more than 4\.1 GB of memory, and 5\.0 GB are free: give a sample of its rows"
+    with pytest.raises(UserError, match=words):
+        files.check_memory(4.1e9, "t.csv", 5e9)

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, alone or together."""
+"""Files that appear whole or not at all, and whether what is read from them fits into memory."""
 
 from __future__ import annotations
 
@@ -10,14 +10,38 @@ import shutil
 import socket
 import tempfile
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Protocol, TypeVar
 
-__all__ = ["atomic_write", "atomic_writes", "destination", "scratch_folder"]
+from setminus.errors import UserError
+
+__all__ = [
+    "atomic_write",
+    "atomic_writes",
+    "available_memory",
+    "check_memory",
+    "destination",
+    "scratch_folder",
+    "within_memory",
+]
 
 SCRATCH = re.compile(r"\.setminus-(?P<host>[0-9a-f]{8})-(?P<pid>\d+)-\w+\.part")
 """The name of a scratch folder says which process of which machine it belongs to."""
+
+MEMORY_SHARE = 0.8
+"""Share of the free memory that a table may fill; the rest is for computing with it."""
+
+CGROUP = Path("/sys/fs/cgroup")
+
+
+class _Sized(Protocol):
+    @property
+    def nbytes(self) -> int: ...
+
+
+Part = TypeVar("Part", bound=_Sized)
 
 
 @contextmanager
@@ -135,3 +159,48 @@ def _runs(pid: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def available_memory() -> float:
+    """Bytes that this process may still use, of the machine and of its container; infinite where that is unknown."""
+    free = [float("inf")]
+    with suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        free.append(1024 * int(next(line for line in lines if line.startswith("MemAvailable")).split()[1]))
+    with suppress(OSError, ValueError):
+        limit, used = (int((CGROUP / name).read_text(encoding="ascii")) for name in ("memory.max", "memory.current"))
+        free.append(limit - used)
+    if len(free) == 1:
+        with suppress(AttributeError, OSError, ValueError):
+            free.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return min(free)
+
+
+def check_memory(size: float, where: str, available: float) -> None:
+    """Raise where a table of `size` bytes does not fit into the `available` memory."""
+    if size > MEMORY_SHARE * available:
+        raise UserError(
+            f"{where} needs more than {size / 1e9:.1f} GB of memory, and {available / 1e9:.1f} GB are free",
+            do="give a sample of its rows, or fewer columns.",
+        )
+
+
+def within_memory(parts: Iterable[Part], where: str) -> Iterator[Part]:
+    """Pass on parts that the caller keeps; raise before they fill the memory, as an archive of zeros would.
+
+    Parameters
+    ----------
+    parts : iterable of objects with `nbytes`
+    where : str
+        The name of the file, for the error.
+
+    Examples
+    --------
+    >>> [len(part) for part in within_memory([memoryview(b"42")], "people.csv")]
+    [2]
+    """
+    available, size = available_memory(), 0
+    for part in parts:
+        size += part.nbytes
+        check_memory(size, where, available)
+        yield part

@@ -11,9 +11,9 @@ from setminus import save
 from setminus.commands.applying import apply_file
 from setminus.commands.auditing import AuditConfig, audit_table
 from setminus.commands.rows import Roles, read_rows
+from setminus.tables.columns import to_text
 from setminus.tables.errors import TableError
 from setminus.tables.reading import open_table
-from setminus.tables.values import to_text
 
 N = 120
 RNG = np.random.default_rng(0)

@@ -10,7 +10,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import setminus
-from setminus.scale.models import ModelScorer
+from setminus.scale.scorers import ModelScorer
 from setminus.scale.scoring import score_file
 
 OLD_MODEL = Path(__file__).parent.parent / "data" / "models_0_1_0"

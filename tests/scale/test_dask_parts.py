@@ -17,12 +17,11 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from setminus import OrthogonalClassifier, save
+from setminus.errors import UserError
 from setminus.progress import listen
 from setminus.scale.dask_parts import _check_address
-from setminus.scale.models import ModelScorer
-from setminus.scale.probabilities import ProbabilityScorer
+from setminus.scale.scorers import ModelScorer, ProbabilityScorer
 from setminus.scale.scoring import score_file
-from setminus.tables.errors import TableError
 from setminus.tables.reading import open_table
 
 dask = pytest.importorskip("dask")
@@ -162,7 +161,7 @@ def test_a_part_that_kills_every_worker_is_named(rows, tmp_path):
     with (
         # Dask tries four times otherwise
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-        pytest.raises(TableError, match=r"each worker died that scored the rows from 1 of in\.parquet"),
+        pytest.raises(UserError, match=r"every worker that scored the rows from 1 of in\.parquet died"),
     ):
         score_file(table, tmp_path / "out.parquet", Deadly(), engine="dask")
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
@@ -174,9 +173,9 @@ def test_a_bad_value_is_told_as_by_the_other_engine(rows, cluster, tmp_path):
     table = put(rows.set_column(2, "p", pa.array(values)), tmp_path / "in.parquet")
     said = []
     for options in ({}, {"engine": "dask", "scheduler": cluster.scheduler_address}):
-        with pytest.raises(TableError, match=r"in rows 901 to 1,050 of in\.parquet, full has 2 values") as caught:
+        with pytest.raises(UserError, match=r"in rows 901 to 1,050 of in\.parquet, full has 2 values") as caught:
             score_file(table, tmp_path / "out.parquet", SCORER, **options)
-        said.append((caught.value.problem, caught.value.advice))
+        said.append((caught.value.came, caught.value.do))
     assert said[0] == said[1]
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
 
@@ -184,16 +183,16 @@ def test_a_bad_value_is_told_as_by_the_other_engine(rows, cluster, tmp_path):
 def test_workers_with_another_version_are_refused(rows, cluster, monkeypatch, tmp_path):
     monkeypatch.setattr("setminus.scale.dask_parts._own_version", lambda: "9.9")
     table = put(rows, tmp_path / "in.parquet")
-    with pytest.raises(TableError, match=r"the workers have setminus .*, expected 9\.9 as here"):
+    with pytest.raises(UserError, match=r"the workers have setminus .*, expected 9\.9 as here"):
         score_file(table, tmp_path / "out.parquet", SCORER, engine="dask", scheduler=cluster.scheduler_address)
 
 
 def test_a_scheduler_that_does_not_answer(rows, monkeypatch, tmp_path):
     monkeypatch.setattr("setminus.scale.dask_parts.PATIENCE", 0.5)
     table = put(rows, tmp_path / "in.parquet")
-    with pytest.raises(TableError, match=r"no Dask scheduler with a worker answers at tcp://127\.0\.0\.1:9"):
+    with pytest.raises(UserError, match=r"no Dask scheduler with a worker answers at tcp://127\.0\.0\.1:9"):
         score_file(table, tmp_path / "out.parquet", SCORER, engine="dask", scheduler="tcp://127.0.0.1:9")
-    with pytest.raises(TableError, match="no Dask scheduler with a worker answers at nonsense"):
+    with pytest.raises(UserError, match="no Dask scheduler with a worker answers at nonsense"):
         score_file(table, tmp_path / "out.parquet", SCORER, engine="dask", scheduler="nonsense://localhost")
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
 
@@ -295,7 +294,7 @@ def test_a_scheduler_with_tls_is_used_with_the_certificates_of_dask(rows, encryp
 def test_a_scheduler_with_tls_needs_certificates(rows, encrypted, monkeypatch, tmp_path):
     monkeypatch.setattr("setminus.scale.dask_parts.PATIENCE", 2)
     table = put(rows, tmp_path / "in.parquet")
-    with pytest.raises(TableError, match=r"no Dask scheduler .* for tls://, set distributed\.comm\.tls in Dask's"):
+    with pytest.raises(UserError, match=r"no Dask scheduler .* for tls://, set distributed\.comm\.tls in Dask's"):
         score_file(table, tmp_path / "out.parquet", SCORER, engine="dask", scheduler=encrypted[0])
 
 
@@ -304,7 +303,7 @@ def test_a_scheduler_with_tls_needs_certificates(rows, encrypted, monkeypatch, t
 )
 def test_a_scheduler_elsewhere_without_tls_is_refused(address, rows, tmp_path):
     table = put(rows, tmp_path / "in.parquet")
-    with pytest.raises(TableError, match=r"is on another machine and without TLS.* Give a tls:// address"):
+    with pytest.raises(UserError, match=r"is on another machine and without TLS.* give a tls:// address"):
         score_file(table, tmp_path / "out.parquet", SCORER, engine="dask", scheduler=address)
     # whoever says so to Dask may
     with dask.config.set({"distributed.comm.require-encryption": False}):

@@ -15,11 +15,12 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
+from setminus import files
 from setminus.commands.rows import Roles, read_rows, split_rows
-from setminus.tables import columnar, memory
+from setminus.errors import UserError
+from setminus.tables import columnar
 from setminus.tables.columns import describe
 from setminus.tables.encoding import TableEncoder
-from setminus.tables.errors import TableError
 from setminus.tables.reading import open_table
 
 N = 120
@@ -87,8 +88,8 @@ def test_every_type_is_read_and_split(name, ending, tmp_path):
         roles = Roles("extra", ["sex"]) if role == "income" else Roles("income", ["extra"])
         try:
             read_rows(opened, roles)
-        except TableError as error:
-            assert error.advice
+        except UserError as error:
+            assert error.do
         else:
             assert name not in ("list", "map", "large_binary", "uuid")
 
@@ -156,19 +157,19 @@ def test_durations_are_days_whatever_their_unit():
 
 def test_integers_of_128_bits_are_refused_by_their_type(tmp_path):
     polars.DataFrame({"a": [1]}, schema={"a": polars.Int128}).write_ipc(tmp_path / "t.ipc")
-    with pytest.raises(TableError, match="holds a type that cannot be read") as caught:
+    with pytest.raises(UserError, match="holds a type that cannot be read") as caught:
         open_table(tmp_path / "t.ipc")
-    assert "64 bits" in caught.value.advice
+    assert "64 bits" in caught.value.do
 
 
 def test_duplicate_names_and_no_columns(tmp_path):
     twice = pa.table([[1], [2]], names=["a", "a"])
     pyarrow.feather.write_feather(twice, tmp_path / "t.arrow")
-    with pytest.raises(TableError, match="2 columns called 'a'"):
+    with pytest.raises(UserError, match="2 columns called 'a'"):
         open_table(tmp_path / "t.arrow")
     with pa.OSFile(str(tmp_path / "none.arrow"), "wb") as file, pa.ipc.new_file(file, pa.schema([])) as writer:
         writer.write_table(pa.table({}))
-    with pytest.raises(TableError, match="has no columns"):
+    with pytest.raises(UserError, match="has no columns"):
         open_table(tmp_path / "none.arrow")
 
 
@@ -178,7 +179,7 @@ def test_a_row_group_that_no_memory_holds_is_not_read(tmp_path, monkeypatch):
     monkeypatch.setattr(columnar, "available_memory", lambda: 12e6)
     table = open_table(tmp_path / "t.parquet")
     for read in (table.read, lambda: table.part(0), lambda: list(table.batches())):
-        with pytest.raises(TableError, match=r"a row group of t\.parquet needs more than 0\.0 GB"):
+        with pytest.raises(UserError, match=r"a row group of t\.parquet needs more than 0\.0 GB"):
             read()
     assert table.part(0, ["x"]).num_rows == 1_000_000
 
@@ -247,10 +248,10 @@ def test_errors_name_the_file(name, kind, tmp_path, monkeypatch):
     else:
         pyarrow.feather.write_feather(table, path, compression="uncompressed")
     opened = open_table(path)
-    monkeypatch.setattr(memory, "available_memory", lambda: 1000)
-    with pytest.raises(TableError, match=rf"^{re.escape(name)} needs more than"):
+    monkeypatch.setattr(files, "available_memory", lambda: 1000)
+    with pytest.raises(UserError, match=rf"^{re.escape(name)} needs more than"):
         opened.load()
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(TableError, match=rf"^{re.escape(name)} cannot be read as {kind}: "):
+    with pytest.raises(UserError, match=rf"^{re.escape(name)} cannot be read as {kind}: "):
         open_table(path)

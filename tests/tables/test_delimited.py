@@ -1,5 +1,6 @@
 import csv
 import gzip
+import io
 import random
 from dataclasses import replace
 
@@ -8,7 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from setminus.tables.errors import TableError
+from setminus import files
+from setminus.errors import UserError
+from setminus.tables import delimited
+from setminus.tables.delimited import end_by_reading, last_row_end
 from setminus.tables.reading import open_table
 
 QUICK = settings(deadline=None, max_examples=50)
@@ -93,7 +97,7 @@ def test_a_packed_table_is_unpacked_to_be_read_in_any_order(packed, tmp_path):
 def test_a_row_longer_than_many_blocks_is_a_quote_that_never_ends(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text('a,b\n1,"2\n' + "3,4\n" * 1000)
-    with pytest.raises(TableError, match="never closed"):
+    with pytest.raises(UserError, match="never closed"):
         in_blocks(path, 16).scanned()
 
 
@@ -124,9 +128,9 @@ def test_a_damaged_table_is_read_or_refused(data, tmp_path_factory):
                 table = replace(table, source=replace(table.source, block=size))
             assert table.read().num_rows == table.scanned().n_rows > 0
             assert sum(batch.num_rows for batch in table.batches()) == table.scanned().n_rows
-        except TableError as error:
-            assert error.problem
-            assert error.advice
+        except UserError as error:
+            assert error.came
+            assert error.do
 
 
 @QUICK
@@ -136,23 +140,21 @@ def test_any_bytes_are_read_or_refused(content, name, tmp_path_factory):
     path.write_bytes(content)
     try:
         assert open_table(path).read().num_rows > 0
-    except TableError as error:
-        assert error.problem
-        assert error.advice
+    except UserError as error:
+        assert error.came
+        assert error.do
 
 
-def test_damage_that_comes_after_the_first_look_is_told_by_file_and_line(tmp_path):
+def test_damage_that_comes_after_the_first_look_is_reported_by_file_and_line(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b\n" + "x,1\n" * 500)
     source = open_table(path).scanned().source
     path.write_bytes(path.read_bytes().replace(b"x", b"\xff", 1))
-    words = r"^t\.csv is not UTF-8 text: the first byte that is not is byte 4 \(line 2\)\. .* --encoding latin-1 "
-    with pytest.raises(TableError, match=words):
+    words = r"^t\.csv is not UTF-8 text: the first byte that is not is byte 4 \(line 2\): .* --encoding latin-1 "
+    with pytest.raises(UserError, match=words):
         list(source.stream(None))
     path.write_bytes(b"a,b\n" + b"x,1\n" * 499 + b"y,1,2\n")
-    with pytest.raises(
-        TableError, match=r"^line 501 of t\.csv has 3 values, expected 2\. .* quote values that hold ','"
-    ):
+    with pytest.raises(UserError, match=r"^line 501 of t\.csv has 3 values, expected 2: .* quote values that hold ','"):
         list(source.stream(None))
 
 
@@ -160,7 +162,7 @@ def test_a_gzip_file_that_is_cut_off_is_named(tmp_path):
     path = tmp_path / "t.csv.gz"
     content = gzip.compress(b"a,b\n" + b"".join(b"%d,x%d\n" % (i, i * i) for i in range(5000)))
     path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(TableError, match=r"^t\.csv\.gz cannot be unpacked: .*cut off; fetch it again"):
+    with pytest.raises(UserError, match=r"^t\.csv\.gz cannot be unpacked: .*cut off; fetch it again"):
         open_table(path).read()
 
 
@@ -176,5 +178,72 @@ def test_truth_values_in_each_way_of_writing(yes, no, tmp_path):
 )
 def test_the_likely_encoding_is_suggested(mark, encoding, tmp_path):
     (tmp_path / "t.csv").write_bytes(mark + b"a,b\n1,2\n")
-    with pytest.raises(TableError, match=rf"byte 0 \(line 1\)\. .* --encoding {encoding} "):
+    with pytest.raises(UserError, match=rf"byte 0 \(line 1\): .* --encoding {encoding} "):
         open_table(tmp_path / "t.csv")
+
+
+cells = st.text(alphabet='ab",;\n ', max_size=12)
+
+
+@settings(deadline=None, max_examples=50)
+@given(rows=st.lists(st.tuples(cells, cells), min_size=1, max_size=20))
+def test_both_ways_to_the_end_of_a_row_agree(rows):
+    ends = [0]
+    text = io.StringIO(newline="")
+    for row in rows:
+        csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(row)
+        ends.append(text.tell())
+    whole = text.getvalue().encode()
+    for cut in range(1, len(whole) + 1, 5):
+        inside = [end for end in ends if end <= cut]
+        assert last_row_end(whole[:cut], ",", b"\n") == inside[-1]
+        # reading cannot know that the last row is complete
+        assert end_by_reading(whole[:cut], ",") in inside[-2:]
+
+
+@pytest.mark.parametrize(
+    ("block", "end"),
+    [
+        (b"1,2\n3,4\n5", 8),
+        (b"1,2", 0),
+        (b'1,"2\n3,4\n', 0),
+        (b'"a""b",1\n2,', 9),
+        (b'5" pipe,1\n6" pipe,2\n7', 20),
+        (b'5" pipe,1\n"a\nb",2\n7', 18),
+        (b'5" pipe,1\n2\r,"x\ny",3\n7', 21),
+    ],
+)
+def test_quotes_count_where_a_value_begins(block, end):
+    assert last_row_end(block, ",", b"\n") == end
+
+
+@pytest.fixture
+def bomb(tmp_path):
+    path = tmp_path / "bomb.csv.gz"
+    path.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 2_000_000))
+    assert path.stat().st_size < 50_000
+    return path
+
+
+def test_rows_that_do_not_fit_are_refused(bomb, monkeypatch):
+    monkeypatch.setattr(files, "available_memory", lambda: 20e6)
+    with pytest.raises(UserError, match=r"bomb\.csv\.gz needs more than 0\.0 GB of memory") as caught:
+        open_table(bomb).load()
+    assert "a sample of its rows" in caught.value.do
+    # part by part they do
+    assert open_table(bomb).scanned().n_rows == 2_000_000
+    monkeypatch.setattr(files, "available_memory", lambda: 100e6)
+    assert open_table(bomb).read().num_rows == 2_000_000
+
+
+def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(delimited, "BLOCK", 1 << 16)
+    path, long = tmp_path / "t.csv.gz", b"x" * (1 << 24)
+    path.write_bytes(gzip.compress(long))
+    with pytest.raises(UserError, match="a line of more than") as caught:
+        open_table(path)
+    assert "a line for each row" in caught.value.do
+    path.write_bytes(gzip.compress(b"a,b\n1,2\n3,4\n" + long))
+    table = open_table(path)
+    with pytest.raises(UserError, match="a line of more than"):
+        replace(table, source=replace(table.source, block=1 << 16)).scanned()

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from setminus.errors import UserError
 from setminus.tables.drift import (
     MAX_NAMED,
     ColumnDrift,
@@ -17,7 +18,6 @@ from setminus.tables.drift import (
     unseen_fraction,
 )
 from setminus.tables.encoding import TableEncoder
-from setminus.tables.errors import TableError
 
 DAYS = [datetime.date(1950, 1, 1), datetime.date(1980, 6, 1), datetime.date(1999, 12, 31), datetime.date(1960, 1, 1)]
 OLD = pa.table(
@@ -104,7 +104,7 @@ def test_rows_of_each_kind(column, values, count):
 )
 def test_a_kind_that_cannot_be_read_is_refused(column, values, words):
     for read in (lambda new: column_drift(new, COLUMNS), TableEncoder().fit(OLD).transform):
-        with pytest.raises(TableError, match=words):
+        with pytest.raises(UserError, match=words):
             read(changed(**{column: values}))
 
 

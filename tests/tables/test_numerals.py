@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from setminus.tables.errors import TableError
+from setminus.errors import UserError
 from setminus.tables.numerals import DecimalSign, Numerals, is_number, looks_numeric, proven_sign, shape_of, ungrouped
 from setminus.tables.reading import open_table
 
@@ -75,7 +75,7 @@ def test_what_nothing_proves_is_assumed_and_said(opened):
     assert (values[:2], table.decimal) == ([59.915, 512.0], DecimalSign(","))
     values, table = found(opened(["59,915", "512"] * MANY, decimal="."))
     assert (values[:2], table.decimal) == ([59915.0, 512.0], DecimalSign("."))
-    with pytest.raises(TableError, match="the decimal sign is ';'"):
+    with pytest.raises(UserError, match="the decimal sign is ';'"):
         opened(["1"], decimal=";")
 
 
@@ -158,10 +158,10 @@ def test_a_table_that_goes_with_another_is_read_like_it(opened):
     assert found(opened(unclear).like(assumed))[1].decimal == DecimalSign(".", assumed=True)
     assert found(opened(["1,234,567", "5"]).like(assumed))[0] == [1234567.0, 5.0]
     with pytest.raises(
-        TableError, match=r"',' is the decimal sign in t\.csv, and was taken to group thousands"
+        UserError, match=r"',' is the decimal sign in t\.csv, and was taken to group thousands"
     ) as caught:
         opened(["7,5", "5"]).like(assumed).scanned()
-    assert "--decimal ," in caught.value.advice
+    assert "--decimal ," in caught.value.do
     assert found(opened(["7,5", "5"], decimal=",").like(assumed))[0] == [7.5, 5.0]
 
 

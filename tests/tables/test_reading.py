@@ -1,5 +1,6 @@
 import codecs
 import gzip
+import os
 
 import polars
 import pyarrow as pa
@@ -7,8 +8,8 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from setminus.tables.errors import TableError
-from setminus.tables.reading import column, open_table
+from setminus.errors import UserError
+from setminus.tables.reading import Kind, check_kind, file_stamp, named_kind, open_table
 from setminus.tables.writing import writing
 
 HOSTILE = [
@@ -34,11 +35,11 @@ def put(tmp_path):
 
 
 def refused(path, problem, advice, **options):
-    with pytest.raises(TableError) as caught:
+    with pytest.raises(UserError) as caught:
         open_table(path, **options).read()
-    assert problem in caught.value.problem, caught.value.problem
-    assert advice in caught.value.advice, caught.value.advice
-    assert str(caught.value) == f"{caught.value.problem}. {caught.value.advice}"
+    assert problem in caught.value.came, caught.value.came
+    assert advice in caught.value.do, caught.value.do
+    assert str(caught.value) == f"{caught.value.came}: {caught.value.do}"
     return caught.value
 
 
@@ -90,7 +91,7 @@ def test_encodings(put):
     assert open_table(put(text.encode("utf-16")), encoding="utf-16").read()["name"].to_pylist() == ["José"]
     assert open_table(put(codecs.BOM_UTF8 + text.encode())).names == ("name", "age")
     error = refused(put(text.encode("latin-1")), "byte 12 (line 2)", "--encoding latin-1")
-    assert "not UTF-8" in error.problem
+    assert "not UTF-8" in error.came
     refused(put(text.encode("utf-16")), "not UTF-8", "--encoding utf-16")
     refused(put("näme,age\nx,1\n".encode("latin-1")), "byte 1 (line 1)", "latin-1")
     refused(put(text), "no text encoding 'klingon'", "latin-1", encoding="klingon")
@@ -105,7 +106,7 @@ def test_encodings(put):
 )
 def test_encodings_that_are_none(name, put):
     error = refused(put("a,b\n1,2\n"), "no text encoding", "utf-8", encoding=name)
-    assert len(error.problem) < 150
+    assert len(error.came) < 150
 
 
 def test_wide_characters_are_named(put):
@@ -126,13 +127,13 @@ def test_a_line_of_names_longer_than_the_first_look(put):
     names[3] = "x" * 10_000
     table = open_table(put(f"{','.join(names[:5])}\n1,2,3,4,5\n"))
     assert table.names[3] == names[3]
-    with pytest.raises(TableError) as caught:
+    with pytest.raises(UserError) as caught:
         table.read(["y" * 10_000])
     assert len(str(caught.value)) < 600
 
 
 def test_files_that_are_not_there_or_empty(tmp_path, put):
-    refused(tmp_path / "no.csv", "there is no file", "Check the path")
+    refused(tmp_path / "no.csv", "there is no file", "check the path")
     refused(tmp_path, "is a folder", "one file")
     for empty in (b"", b"\n\n", codecs.BOM_UTF8):
         refused(put(empty), "is empty", "column names")
@@ -155,7 +156,7 @@ def test_files_that_are_not_what_they_say(put, tmp_path):
     refused(put("a,b\n1,2\n", "x.csv.gz"), "expected CSV in gzip, but it looks like CSV", "rename")
     refused(put(whole, "x.csv"), "expected CSV, but it looks like Parquet", ".parquet")
     refused(put(packed, "x.csv"), "looks like CSV in gzip", ".csv.gz")
-    refused(put(b"PK\x03\x04....", "x.csv"), "zip archive", "Save the table as CSV")
+    refused(put(b"PK\x03\x04....", "x.csv"), "zip archive", "save the table as CSV")
     refused(put(whole[:-100], "cut.parquet"), "cannot be read as Parquet", "not complete")
     refused(put(packed[:-20], "cut.csv.gz"), "cannot be unpacked", "cut off")
     refused(put(packed[:50] + b"garbage" + packed[57:], "bad.csv.gz"), "cannot be unpacked", "damaged")
@@ -184,12 +185,12 @@ def test_duplicate_columns(put, tmp_path):
 
 def test_a_missing_column_suggests_the_nearest(put):
     path = put("age,income\n1,2\n")
-    with pytest.raises(TableError, match=r"table.csv has no column 'incme'. Did you mean 'income'\?"):
+    with pytest.raises(UserError, match=r"table.csv has no column 'incme': did you mean 'income'\?"):
         open_table(path).read(["incme"])
-    with pytest.raises(TableError, match=r"no column 'Age'. Did you mean 'age'\?"):
-        column(open_table(path).read(), "Age")
-    with pytest.raises(TableError, match=r"no column 'zzz'. It has 'age', 'income'\."):
-        column(open_table(path).read(), "zzz")
+    with pytest.raises(UserError, match=r"no column 'Age': did you mean 'age'\?"):
+        open_table(path).read(["Age"])
+    with pytest.raises(UserError, match=r"no column 'zzz': it has 'age', 'income'\."):
+        open_table(path).read(["zzz"])
 
 
 def test_options(put):
@@ -200,3 +201,106 @@ def test_options(put):
         _ = open_table(put("a,b\n1,2\n")).schema
     with pytest.raises(ValueError, match="call scanned"):
         _ = open_table(put("a,b\n1,2\n")).starts
+
+
+STARTS = {
+    "csv": b"a,b\n1,2\n",
+    "csv.gz": b"\x1f\x8b\x08\x00rest of it",
+    "parquet": b"PAR1 and so on",
+    "arrow": b"ARROW1\x00\x00 and so on",
+}
+KINDS = {
+    "csv": Kind("csv"),
+    "csv.gz": Kind("csv", gzip=True),
+    "parquet": Kind("parquet"),
+    "arrow": Kind("arrow"),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("a.csv", "csv"),
+        ("a.TSV", "csv"),
+        ("a.tsv.gz", "csv.gz"),
+        ("a.b.Csv.Gz", "csv.gz"),
+        ("a.parquet", "parquet"),
+        ("a.pq", "parquet"),
+        ("a.arrow", "arrow"),
+        ("a.feather", "arrow"),
+        ("a.ipc", "arrow"),
+        ("a.csv/b.parquet", "parquet"),
+        ("adult.data", None),
+        ("csv", None),
+        ("a.gz", None),
+    ],
+)
+def test_kinds_by_name(name, kind):
+    assert named_kind(name) == (None if kind is None else KINDS[kind])
+
+
+@pytest.mark.parametrize("found", STARTS)
+@pytest.mark.parametrize("said", [*STARTS, "data"])
+def test_the_first_bytes_decide_and_the_name_must_agree(tmp_path, found, said):
+    path = tmp_path / f"people.{said}"
+    path.write_bytes(STARTS[found])
+    if said in (found, "data"):
+        assert check_kind(path) == KINDS[found]
+        return
+    with pytest.raises(UserError) as caught:
+        check_kind(path)
+    assert "people" in str(caught.value) and str(KINDS[said]) in caught.value.came
+    assert str(KINDS[found]) in caught.value.came and f".{found}" in caught.value.do
+
+
+def test_kinds_have_names_for_people():
+    assert len({str(kind) for kind in KINDS.values()}) == 4
+    assert str(KINDS["csv.gz"]).startswith(str(KINDS["csv"])) and "gzip" in str(KINDS["csv.gz"])
+
+
+@pytest.mark.parametrize(
+    ("head", "word"),
+    [
+        (b"PK\x03\x04", "zip"),
+        (b"\xd0\xcf\x11\xe0", "Excel"),
+        (b"FEA1", "Feather"),
+        (b"SQLite format 3\x00", "SQLite"),
+        (b"\x28\xb5\x2f\xfd", "zstd"),
+        (b"BZh9", "bzip2"),
+        (b"\xfd7zXZ\x00", "xz"),
+        (b"%PDF-1.7", "PDF"),
+    ],
+)
+def test_other_kinds_of_files_are_named(tmp_path, head, word):
+    for name in ("people.csv", "people"):
+        path = tmp_path / name
+        path.write_bytes(head + b" and more")
+        with pytest.raises(UserError, match=f"{name} is .*{word}"):
+            check_kind(path)
+    # in the middle it is only text
+    path.write_bytes(b"a," + head)
+    assert check_kind(path) == Kind("csv")
+
+
+def test_nothing_folders_and_pipes(tmp_path):
+    empty = tmp_path / "empty.csv"
+    empty.write_bytes(b"")
+    with pytest.raises(UserError, match=r"empty\.csv is empty"):
+        check_kind(empty)
+    for function in (check_kind, file_stamp):
+        with pytest.raises(UserError, match=r"there is no file .*missing\.csv"):
+            function(tmp_path / "missing.csv")
+    with pytest.raises(UserError, match="is a folder"):
+        file_stamp(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UserError, match="no regular file"):
+        file_stamp(tmp_path / "pipe")
+    with pytest.raises(UserError, match="cannot be opened"):
+        file_stamp(tmp_path / ("x" * 5000))
+
+
+def test_a_stamp_is_size_and_time(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"12345")
+    os.utime(path, ns=(7, 123_456_789_000))
+    assert file_stamp(path) == (5, 123_456_789_000)

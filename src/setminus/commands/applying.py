@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from setminus.scale.models import ModelScorer
-from setminus.scale.parts import Scorer
-from setminus.scale.probabilities import ProbabilityScorer
+from setminus.scale.scorers import ModelScorer, ProbabilityScorer, Scorer
 from setminus.scale.scoring import Scored, score_file
 from setminus.tables.errors import TableError
 from setminus.tables.reading import open_table

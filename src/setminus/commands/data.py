@@ -26,7 +26,7 @@ def data_list() -> None:
 def data_fetch(name: Annotated[str, typer.Argument(help="A name of the list.")]) -> None:
     """Fetch a data set, check it, and print where it is."""
     from setminus.datasets.sources import available, fetch
-    from setminus.tables.errors import check_names
+    from setminus.tables.columns import check_names
 
     check_names([name], [source.name for source in available()], "the list", what="file")
     echo(fetch(name))

@@ -10,12 +10,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from setminus.commands.rows import Roles, read_rows
-from setminus.tables.columns import describe
+from setminus.tables.columns import check_names, describe, to_text
 from setminus.tables.drift import unseen_fraction
 from setminus.tables.encoding import TableEncoder
-from setminus.tables.errors import TableError, check_names
+from setminus.tables.errors import TableError
 from setminus.tables.reading import Table
-from setminus.tables.values import to_text
 
 __all__ = ["Domains", "read_domains"]
 

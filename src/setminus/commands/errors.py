@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from pathlib import Path
 
+from setminus.errors import UserError
 from setminus.files import destination
 
 __all__ = ["CommandError", "ExitCode", "check_folder", "check_outputs", "explanation"]
@@ -58,7 +59,7 @@ def explanation(error: Exception) -> tuple[ExitCode, str, str]:
         case _ if problem is not None and advice is not None:
             # a TableError: asked by its parts, since its module needs pyarrow
             wrong, remedy = f"{problem}.", str(advice)
-        case CommandError(lines=(wrong, remedy)):
+        case CommandError(lines=(wrong, remedy)) | UserError(lines=(wrong, remedy)):
             pass
         case DataUnavailableError():
             # between the first and the last line is the list of what was tried

@@ -23,9 +23,9 @@ from setminus.estimators.principals import GroupPrincipal, ProxyPrincipal
 from setminus.estimators.tuned import TunedOrthogonalClassifier
 from setminus.progress import seconds_by_name, tracked
 from setminus.records import Record, versions
-from setminus.tables.columns import ColumnSummary
+from setminus.tables.columns import ColumnSummary, check_names
 from setminus.tables.encoding import TableEncoder
-from setminus.tables.errors import TableError, check_names
+from setminus.tables.errors import TableError
 from setminus.tables.numerals import DecimalSign
 from setminus.tables.reading import open_table
 

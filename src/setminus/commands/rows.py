@@ -15,11 +15,10 @@ from sklearn.model_selection import train_test_split
 
 from setminus.core.groups import group_name
 from setminus.estimators.groups import Groups
-from setminus.tables.columns import ColumnSummary, describe
-from setminus.tables.errors import TableError, check_names
+from setminus.tables.columns import ColumnSummary, check_names, coded_text, describe, is_text, plain, to_text
+from setminus.tables.errors import TableError
 from setminus.tables.numerals import DecimalSign
 from setminus.tables.reading import Table
-from setminus.tables.values import coded_text, is_text, plain, to_text
 
 __all__ = ["Roles", "Rows", "group_names", "read_rows", "split_rows"]
 

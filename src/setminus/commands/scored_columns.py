@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from setminus.commands.rows import Roles
-from setminus.tables.errors import TableError, check_names
-from setminus.tables.formulas import original_words
+from setminus.tables.columns import check_names, is_text, to_numbers, to_text
+from setminus.tables.errors import TableError
 from setminus.tables.reading import Table
-from setminus.tables.values import is_text, to_numbers, to_text
+from setminus.tables.writing import original_words
 
 __all__ = ["ScoredColumns"]
 

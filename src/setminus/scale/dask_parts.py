@@ -1,7 +1,7 @@
-"""Parts scored by Dask: workers leave each part's scores in a folder, the client takes them in order.
+"""Parts scored by Dask: workers write the scores of each part to a folder, the client reads them in order.
 
-Whoever reaches a scheduler runs code as its user. The one that is started here talks to those only who hold a key that
-is made for the run and kept in memory; one elsewhere has to speak TLS.
+Anybody who can connect to a scheduler runs code as its user. The scheduler started here accepts only connections with a
+key that is made for the run and kept in memory; one on another machine must use TLS.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from urllib.parse import urlsplit
 
 from threadpoolctl import threadpool_limits
 
-from setminus.scale.parts import Parts, Scorer, score_rows
+from setminus.errors import UserError
+from setminus.scale.scorers import Parts, Scorer, score_rows
 from setminus.tables.drift import Drift
-from setminus.tables.errors import TableError
 from setminus.tables.reading import Table, open_table
 from setminus.tables.writing import writing
 
@@ -46,8 +46,8 @@ def dask_parts(
 ) -> Parts:
     """Rows to keep, their scores and their drift, part by part in order, scored by workers.
 
-    A task reads one part, scores it and leaves a file of a fixed name that appears whole: done twice, after a worker
-    died, it leaves the same file again. The client reads each of them once. The drift is what the task returns.
+    A task reads one part, scores it, writes the scores to a file of a fixed name and returns the drift. Repeated
+    after a worker died, it writes the same file again. The client reads each file once.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def dask_parts(
     with _folder(target) as folder, _client(scheduler, folder) as client:
         table = table.seekable(folder)
         copied = table.as_text() if as_text else table
-        # packed here, so that a scorer which a worker cannot make sense of fails in the task, where it is told; and
+        # packed here, so that a scorer that a worker cannot unpack fails in the task, whose error is reported; and in
         # a task of its own, so that a long list of parts is not sent with each of them
         job = client.submit(bytes, cloudpickle.dumps((table, scorer, needed, folder)), pure=False)
         starts = table.starts[:-1]
@@ -87,9 +87,9 @@ def dask_parts(
                 try:
                     drift = future.result()
                 except KilledWorker as error:
-                    raise TableError(
-                        f"each worker died that scored the rows from {starts[index] + 1:,} of {table.path.name}",
-                        "Give workers more memory, or write the file in smaller row groups.",
+                    raise UserError(
+                        f"every worker that scored the rows from {starts[index] + 1:,} of {table.path.name} died",
+                        do="give workers more memory, or write the file in smaller row groups.",
                     ) from error
                 yield copied.part(index, kept), open_table(_place(folder, index)).read(), drift
                 _place(folder, index).unlink()
@@ -162,20 +162,20 @@ def _client(scheduler: str | None, folder: Path) -> Iterator[Any]:
             client = stack.enter_context(Client(address, timeout=PATIENCE, set_as_default=False, security=security))
             client.wait_for_workers(1, timeout=PATIENCE)
             _check_workers(client)
-        except TableError:
+        except UserError:
             raise
         # a TypeError where TLS is asked for without a certificate, a MemoryError where something else answers
         except (OSError, ValueError, TypeError, RuntimeError, MemoryError) as error:
-            raise TableError(
+            raise UserError(
                 f"no Dask scheduler with a worker answers at {address}",
-                "Start them with `dask scheduler` and `dask worker`, or leave the address away; for tls://, set "
+                do="start them with `dask scheduler` and `dask worker`, or leave out the address; for tls://, set "
                 "distributed.comm.tls in Dask's configuration (see SECURITY.md).",
             ) from error
         yield client
 
 
 def _check_address(scheduler: str) -> None:
-    """Raise where the way to a scheduler is open to others: they could read the rows, and answer with code."""
+    """Raise where others could listen on the way to a scheduler: they could read the rows, and answer with code."""
     import dask
 
     where = urlsplit(scheduler if "://" in scheduler else f"tcp://{scheduler}")
@@ -187,25 +187,25 @@ def _check_address(scheduler: str) -> None:
     # None unless somebody has decided
     agreed = dask.config.get("distributed.comm.require-encryption", None) is False
     if not (here or agreed or where.scheme in ("tls", "wss")):
-        raise TableError(
+        raise UserError(
             f"the scheduler {scheduler} is on another machine and without TLS, where anybody on the way reads the rows "
             "and runs code here",
-            "Give a tls:// address, or a tunnel's on 127.0.0.1; in a network of your own, set "
+            do="give a tls:// address, or a tunnel's on 127.0.0.1; in a network of your own, set "
             "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION=False.",
         )
 
 
 def _check_workers(client: Any) -> None:
-    """Raise where a worker has not this version of the library: it would hang, or give other scores."""
+    """Raise where a worker has another version of the library: it would hang, or give other scores."""
     here = _own_version()
     try:
         found = set(client.run(version, "setminus").values())
     except PackageNotFoundError:
         found = set()
     if found != {here}:
-        raise TableError(
+        raise UserError(
             f"the workers have setminus {' and '.join(sorted(found)) or 'not installed'}, expected {here} as here",
-            f'Install it for every worker: pip install "setminus[scale]=={here}"',
+            do=f'install it for every worker: pip install "setminus[scale]=={here}"',
         )
 
 

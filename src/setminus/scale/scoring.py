@@ -15,15 +15,13 @@ from threadpoolctl import threadpool_limits
 
 from setminus.errors import UserError
 from setminus.progress import tracked
-from setminus.scale.parts import Parts, Scorer, score_rows
+from setminus.scale.scorers import Parts, Scorer, score_rows
 from setminus.tables.columnar import ParquetSource
+from setminus.tables.columns import check_names
 from setminus.tables.delimited import CsvSource
 from setminus.tables.drift import ColumnDrift, Drift, drift_text, merge_drift, unranged_text
-from setminus.tables.errors import TableError, check_names
-from setminus.tables.formats import named_kind
-from setminus.tables.formulas import neutralized
-from setminus.tables.reading import Table, open_table
-from setminus.tables.writing import writing
+from setminus.tables.reading import Table, named_kind, open_table
+from setminus.tables.writing import neutralized, writing
 
 __all__ = ["Scored", "score_file"]
 
@@ -32,7 +30,7 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True)
 class Scored:
-    """What `score_file` wrote.
+    """The result of `score_file`.
 
     Attributes
     ----------
@@ -43,7 +41,7 @@ class Scored:
     drift : mapping of str to ColumnDrift
         How the rows differ from those of training, by column; empty where the scorer does not know.
     notes : tuple of str
-        What was guessed of the source, see `Table.notes`.
+        Guesses about the source, see `Table.notes`.
     """
 
     path: Path
@@ -77,9 +75,9 @@ def score_file(
     Parameters
     ----------
     source : path or Table
-        What to score; `open_table` has options for CSV.
+        The rows to score; `open_table` has options for CSV.
     out : path
-        Where to write; the ending says the format. The file appears when it is complete.
+        The file to write, in the format of its ending. It appears when it is complete.
     scorer : Scorer
         `ProbabilityScorer` or `ModelScorer`.
     keep : bool or sequence of str, default=True
@@ -102,14 +100,14 @@ def score_file(
 
     Raises
     ------
-    TableError
-        Where the source, the scores or the output are refused; a bad value is named by its range of rows. Nothing
-        is then written.
+    UserError
+        Where the source, the scores or the output are refused; the error names the range of rows of a bad value.
+        Nothing is then written.
 
     Examples
     --------
     >>> import tempfile
-    >>> from setminus.scale.probabilities import ProbabilityScorer
+    >>> from setminus.scale.scorers import ProbabilityScorer
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     given, scored = Path(folder, "given.csv"), Path(folder, "scored.csv")
     ...     _ = given.write_text("id,p,q\n7,0.8,0.6\n")
@@ -126,7 +124,7 @@ def score_file(
     table = source if isinstance(source, Table) else open_table(source)
     target = Path(out).absolute()
     if target.exists() and target.samefile(table.path):
-        raise TableError(f"{target.name} is both the source and the output", "Write to another file.")
+        raise UserError(f"{target.name} is both the source and the output", do="write to another file.")
     as_csv = getattr(named_kind(target), "format", "") == "csv"
     with writing(target, **_like(table), neutralize=bool(neutralize)) as writer:
         table = table.scanned()
@@ -181,23 +179,23 @@ def _whole_drift(table: Table, scorer: Scorer, needed: list[str]) -> Drift:
 
 
 def _refuse_drift(drift: Drift, where: str) -> None:
-    """Raise where a column has unseen values, or where that cannot be said."""
+    """Raise where a column has unseen values, or where that is unknown."""
     unseen, unranged = drift_text(drift), unranged_text(drift)
     if unseen:
-        raise TableError(
+        raise UserError(
             f"{where} has values that training did not have: {unseen}",
-            "Mend or leave out those rows, or score them as they are without --strict.",
+            do="mend or leave out those rows, or score them as they are without --strict.",
         )
     if unranged or not drift:
-        raise TableError(
+        raise UserError(
             f"{where} cannot be compared with the training rows: the model does not hold "
             + (f"the range of {unranged}" if unranged else "their values"),
-            "Fit it again with setminus fit or adapt, or leave --strict away.",
+            do="fit it again with setminus fit or adapt, or leave out --strict.",
         )
 
 
 def _read(table: Table, kept: list[str], needed: list[str], as_text: bool) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """The columns to keep and those to score, part by part; both at once where they are read alike."""
+    """The columns to keep and those to score, part by part; both from one pass where they are read the same way."""
     if as_text and kept:
         yield from zip(table.as_text().batches(kept), table.batches(needed), strict=True)
         return
@@ -219,16 +217,16 @@ def _appended(rows: pa.Table, scores: pa.Table) -> pa.Table:
         return scores
     for name in scores.column_names:
         if name in rows.column_names:
-            raise TableError(
+            raise UserError(
                 f"the source has a column {name!r} already, which is what a score is called",
-                "Rename that column, or leave it out of the file (keep= in Python).",
+                do="rename that column, or leave it out of the file (keep= in Python).",
             )
         rows = rows.append_column(name, scores.column(name))
     return rows
 
 
 def _like(table: Table) -> dict[str, Any]:
-    """Parquet written as the source is; scores hardly repeat, so that a dictionary of them is wasted work."""
+    """Parquet options of the source; scores hardly repeat, so that a dictionary of them is wasted work."""
     if isinstance(table.source, ParquetSource):
         return {"compression": table.source.compression, "dictionary": table.source.dictionary or False}
     return {"dictionary": table.names}

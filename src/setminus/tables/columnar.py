@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import itertools
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from setminus.tables.errors import refusing_damage
-from setminus.tables.memory import available_memory, check_memory, within_memory
-from setminus.tables.values import familiar, familiar_type
+from setminus.errors import UserError
+from setminus.files import available_memory, check_memory, within_memory
+from setminus.tables.columns import familiar, familiar_type
 
 __all__ = ["ArrowSource", "ParquetSource"]
 
@@ -23,12 +24,42 @@ Names = Sequence[str] | None
 
 
 @dataclass(frozen=True)
-class ParquetSource:
-    """A Parquet file, with what its footer says."""
+class _ColumnarSource(ABC):
+    """A file whose types and parts are known once it is opened."""
 
     path: Path
     schema: Any
     starts: tuple[int, ...]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the file."""
+        return self.starts[-1]
+
+    def scanned(self) -> Self:
+        """Itself: types and parts are known."""
+        return self
+
+    def load(self, columns: Names) -> tuple[Self, pa.Table]:
+        """Itself, and all rows."""
+        return self, pa.concat_tables(within_memory(self.stream(columns), self.path.name))
+
+    def part(self, index: int, columns: Names) -> pa.Table:
+        """One part."""
+        return next(self._parts([index], columns))
+
+    def stream(self, columns: Names) -> Iterator[pa.Table]:
+        """Every part in turn, with the file opened once."""
+        return self._parts(range(len(self.starts) - 1), columns)
+
+    @abstractmethod
+    def _parts(self, indices: Sequence[int], columns: Names) -> Iterator[pa.Table]: ...
+
+
+@dataclass(frozen=True)
+class ParquetSource(_ColumnarSource):
+    """A Parquet file, with its compression and the columns whose values are stored in a dictionary."""
+
     compression: str
     dictionary: tuple[str, ...]
 
@@ -47,46 +78,20 @@ class ParquetSource:
                 tuple(chunk.path_in_schema for chunk in chunks if _repeats(chunk)),
             )
 
-    @property
-    def n_rows(self) -> int:
-        """Rows of the file."""
-        return self.starts[-1]
-
-    def scanned(self) -> ParquetSource:
-        """Itself: the footer has told everything."""
-        return self
-
-    def load(self, columns: Names) -> tuple[ParquetSource, pa.Table]:
-        """Itself, and all rows."""
-        return self, pa.concat_tables(within_memory(self.stream(columns), self.path.name))
-
-    def part(self, index: int, columns: Names) -> pa.Table:
-        """One row group."""
+    def _parts(self, indices: Sequence[int], columns: Names) -> Iterator[pa.Table]:
+        width = sum(_width(field.type) for field in self.schema if columns is None or field.name in columns)
         with _parquet(self.path) as file:
-            return self._group(file, index, columns)
-
-    def stream(self, columns: Names) -> Iterator[pa.Table]:
-        """Every row group in turn, the file opened once."""
-        with _parquet(self.path) as file:
-            for index in range(file.num_row_groups):
-                yield self._group(file, index, columns)
-
-    def _group(self, file: Any, index: int, columns: Names) -> pa.Table:
-        # of a value that repeats a file of a few bytes can hold more than any memory
-        rows = file.metadata.row_group(index).num_rows
-        kinds = [field.type for field in self.schema if columns is None or field.name in columns]
-        check_memory(rows * sum(map(_width, kinds)), f"a row group of {self.path.name}", available_memory())
-        # selected again: a name with a dot in it is a path to Parquet, and takes more than itself
-        return _selected(familiar(file.read_row_group(index, columns=columns)), columns)
+            for index in indices:
+                # of a value that repeats a file of a few bytes can hold more than any memory
+                size = file.metadata.row_group(index).num_rows * width
+                check_memory(size, f"a row group of {self.path.name}", available_memory())
+                # selected again: a name with a dot in it is a path to Parquet, and takes more than itself
+                yield _selected(familiar(file.read_row_group(index, columns=columns)), columns)
 
 
 @dataclass(frozen=True)
-class ArrowSource:
+class ArrowSource(_ColumnarSource):
     """An Arrow IPC file, also known as Feather version 2."""
-
-    path: Path
-    schema: Any
-    starts: tuple[int, ...]
 
     @classmethod
     def open(cls, path: Path) -> ArrowSource:
@@ -99,50 +104,49 @@ class ArrowSource:
             sizes = [reader.get_batch(i).num_rows for i in range(reader.num_record_batches)]
         return cls(path, _familiar_schema(schema), tuple(itertools.accumulate(sizes, initial=0)))
 
-    @property
-    def n_rows(self) -> int:
-        """Rows of the file."""
-        return self.starts[-1]
-
-    def scanned(self) -> ArrowSource:
-        """Itself: nothing is left to find out."""
-        return self
-
-    def load(self, columns: Names) -> tuple[ArrowSource, pa.Table]:
-        """Itself, and all rows."""
-        return self, pa.concat_tables(within_memory(self.stream(columns), self.path.name))
-
-    def part(self, index: int, columns: Names) -> pa.Table:
-        """One record batch."""
-        with _arrow(self.path) as file:
-            return self._batch(pa.ipc.open_file(file), index, columns)
-
-    def stream(self, columns: Names) -> Iterator[pa.Table]:
-        """Every record batch in turn, the file opened once."""
+    def _parts(self, indices: Sequence[int], columns: Names) -> Iterator[pa.Table]:
         with _arrow(self.path) as file:
             reader = pa.ipc.open_file(file)
-            for index in range(reader.num_record_batches):
-                yield self._batch(reader, index, columns)
-
-    def _batch(self, reader: Any, index: int, columns: Names) -> pa.Table:
-        batch = reader.get_batch(index)
-        # Arrow trusts what it reads: offsets of a damaged file would lead out of the buffer
-        batch.validate(full=True)
-        return familiar(_selected(pa.Table.from_batches([batch]), columns))
+            for index in indices:
+                batch = reader.get_batch(index)
+                # Arrow trusts what it reads: offsets of a damaged file would lead out of the buffer
+                batch.validate(full=True)
+                yield familiar(_selected(pa.Table.from_batches([batch]), columns))
 
 
 @contextmanager
 def _parquet(path: Path) -> Iterator[Any]:
     # as bytes: a name need not be UTF-8
-    with refusing_damage(path.name, "Parquet"), pa.OSFile(os.fsencode(path)) as file, pq.ParquetFile(file) as parquet:
+    with _refusing_damage(path.name, "Parquet"), pa.OSFile(os.fsencode(path)) as file, pq.ParquetFile(file) as parquet:
         yield parquet
 
 
 @contextmanager
 def _arrow(path: Path) -> Iterator[Any]:
     # not mapped: a file that is cut off meanwhile would end the process
-    with refusing_damage(path.name, "Arrow IPC"), pa.OSFile(os.fsencode(path)) as file:
+    with _refusing_damage(path.name, "Arrow IPC"), pa.OSFile(os.fsencode(path)) as file:
         yield file
+
+
+@contextmanager
+def _refusing_damage(where: str, kind: str) -> Iterator[None]:
+    """Turn the errors of pyarrow and of the system for a damaged file into a `UserError`."""
+    try:
+        yield
+    except UserError:
+        raise
+    except pa.ArrowNotImplementedError as error:
+        raise UserError(
+            f"{where} holds a type that cannot be read: {str(error).splitlines()[0]}",
+            do="write that column as numbers of 64 bits or as text, or leave it out.",
+        ) from error
+    # the last three: a type that pandas registered is made by code of pandas from words in the file
+    except (pa.ArrowException, OSError, EOFError, KeyError, TypeError, ValueError) as error:
+        first = str(error).strip().split("\n")[0]
+        raise UserError(
+            f"{where} cannot be read as {kind}: {first or type(error).__name__}",
+            do="the file may be damaged or not complete; write it again, or fetch it again.",
+        ) from error
 
 
 def _familiar_schema(schema: pa.Schema) -> pa.Schema:
@@ -163,6 +167,6 @@ def _selected(table: pa.Table, columns: Names) -> pa.Table:
 
 
 def _repeats(chunk: Any) -> bool:
-    """Whether a dictionary was worth its while: pyarrow begins one everywhere, and gives up where values are many."""
+    """Whether a dictionary saved space: pyarrow begins one everywhere, and gives up where values are many."""
     plain = chunk.num_values * {"INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8}.get(chunk.physical_type, 0)
     return bool(chunk.has_dictionary_page and (not plain or chunk.total_uncompressed_size < 0.75 * plain))

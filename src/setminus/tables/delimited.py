@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import itertools
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -12,23 +13,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from setminus.tables.errors import TableError, shown
-from setminus.tables.memory import within_memory
+from setminus.errors import UserError
+from setminus.files import within_memory
+from setminus.tables.columns import MISSING, shown
+from setminus.tables.layout import Findings, Layout, Survey, conformed, sniff
 from setminus.tables.numerals import DecimalSign, other_sign, ungrouped
-from setminus.tables.row_ends import last_row_end
-from setminus.tables.sniffing import MISSING, Layout, sniff
-from setminus.tables.survey import Findings, Survey, conformed
 
 __all__ = ["CsvSource"]
 
 BLOCK = 16 << 20
 """Bytes of a block: a few of them, parsed, are in memory at a time."""
 
-LONGEST = 8
+MAX_BLOCKS = 8
 """Blocks that a single row may fill, before it is taken for a quote that never ends, or for no table."""
 
 SAMPLE = 256 << 10
@@ -41,10 +42,11 @@ Names = Sequence[str] | None
 
 @dataclass(frozen=True)
 class CsvSource:
-    """A text table; `found`, what only a look at every row can show, is None until `scanned`.
+    """A text table.
 
-    With `verbatim` every value is the text that the file has for it. `decimal` is what the user said; `like` is the
-    decimal sign of another table that this one goes with, for values that leave it open.
+    `decimal` is the sign that the user gave. `like` is the sign of another table that this one goes with, used where no
+    value proves it. `found`, what all rows show, is None until `scanned`. With `verbatim` every value is read as the
+    text that stands in the file.
     """
 
     path: Path
@@ -74,7 +76,7 @@ class CsvSource:
             sample = piece = stream.read(SAMPLE)
             # the line of names and a row at least, however many columns there are
             while piece and len(sample.splitlines()) < 3:
-                if len(sample) >= LONGEST * BLOCK:
+                if len(sample) >= MAX_BLOCKS * BLOCK:
                     raise blank._endless(len(sample))
                 piece = stream.read(len(sample))
                 sample += piece
@@ -111,19 +113,19 @@ class CsvSource:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the reader of the table should know of; more of it after `scanned`."""
+        """Guesses that the user should know of; complete after `scanned`."""
         return self.layout.notes if self.found is None else self.found.notes
 
     def scanned(self) -> CsvSource:
-        """The same with what every row shows: types, the decimal sign, and the place of each block."""
+        """The same source with types, the decimal sign and the place of each block, from one pass over all rows."""
         return self if self.found is not None else self._surveyed(keep=False)[0]
 
     def as_text(self) -> CsvSource:
-        """The same with every value as it stands in the file: 007 is no number, and NA is not missing."""
+        """The same source with every value as it stands in the file: 007 is no number, and NA is not missing."""
         return replace(self.scanned(), verbatim=True)
 
     def unpacked(self, path: Path) -> CsvSource:
-        """The same table as plain UTF-8 text at `path`, where any block can be read on its own."""
+        """The same table as plain UTF-8 text at `path`, so that any block can be read on its own."""
         if self.encoding == "utf-8" and not self.gzip:
             return self
         with self._refusing(), self._open() as stream, path.open("wb") as file:
@@ -132,7 +134,7 @@ class CsvSource:
         return replace(self, path=path, encoding="utf-8", gzip=False)
 
     def load(self, columns: Names) -> tuple[CsvSource, pa.Table]:
-        """The same as `scanned`, and all rows, from one look at the file."""
+        """The same as `scanned`, and all rows, from one pass over the file."""
         source, tables = (self, []) if self.found is not None else self._surveyed(keep=True)
         kept = [conformed(table, source._findings) for table in tables]
         if not kept or any(table is None for table in kept):
@@ -155,7 +157,7 @@ class CsvSource:
                 yield self._parse(block, index == 0, columns)
 
     def _surveyed(self, keep: bool) -> tuple[CsvSource, list[pa.Table]]:
-        """The same with what all rows show, and the rows as they were parsed where they are to be kept."""
+        """The scanned source, and the parsed blocks if they are to be kept."""
         survey, tables = self._survey(self.layout.decimal, keep)
         tried = [survey.layout.decimal]
         while (sign := self._better_sign(survey, tried)) is not None:
@@ -163,19 +165,19 @@ class CsvSource:
             survey, tables = self._survey(sign, keep)
             tried.append(sign)
         if survey.n_rows == 0:
-            raise TableError(f"{self.path.name} has no rows", "Give a file with rows below the column names.")
+            raise UserError(f"{self.path.name} has no rows", do="give a file with rows below the column names.")
         like, sign = self.like, survey.layout.decimal
         assumed = self.decimal is None and survey.unclear and (like is None or like.assumed)
         if self.decimal is None and like is not None and like.assumed and sign != like.sign:
-            raise TableError(
+            raise UserError(
                 f"{sign!r} is the decimal sign in {self.path.name}, and was taken to group thousands in the table that "
                 "it goes with",
-                f"Say --decimal {sign} for both (decimal= in Python), and fit again.",
+                do=f"say --decimal {sign} for both (decimal= in Python), and fit again.",
             )
         return replace(self, layout=survey.layout, found=survey.findings(assumed, self.path.name)), tables
 
     def _better_sign(self, survey: Survey, tried: Sequence[str]) -> str | None:
-        """The decimal sign to try next, where the rows prove the last one wrong, or leave it open."""
+        """The decimal sign to try next, where the rows disprove the last one, or prove neither."""
         sign, other = survey.layout.decimal, other_sign(survey.layout.decimal)
         if self.decimal is not None:
             return None
@@ -213,9 +215,9 @@ class CsvSource:
 
     def _check_text(self, piece: bytes) -> None:
         if b"\x00" in piece:
-            raise TableError(
+            raise UserError(
                 f"{self.path.name} is no text: it holds zero bytes",
-                "Save the table as CSV or Parquet, or say --encoding utf-16-le if it is that (encoding= in Python).",
+                do="save the table as CSV or Parquet, or say --encoding utf-16-le if it is that (encoding= in Python).",
             )
 
     def _blocks(self) -> Iterator[memoryview]:
@@ -230,7 +232,7 @@ class CsvSource:
                     # a view: a copy of a block is not small
                     yield memoryview(held)[:end]
                     held = held[end:]
-                elif len(held) >= LONGEST * self.block:
+                elif len(held) >= MAX_BLOCKS * self.block:
                     raise _unclosed(self.path.name) if b'"' in held else self._endless(len(held))
             if held:
                 yield memoryview(held)
@@ -276,11 +278,11 @@ class CsvSource:
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
-        """Turn what went wrong into a `TableError`; only then is the line looked for, from the beginning."""
+        """Turn errors of reading into a `UserError`, and only then look for the line, from the beginning."""
         name = self.path.name
         try:
             yield
-        except TableError:
+        except UserError:
             raise
         except UnicodeError as error:
             raise self._undecodable() from error
@@ -288,15 +290,15 @@ class CsvSource:
             if "invalid UTF8" in str(error):
                 raise self._undecodable() from error
             if self.gzip and isinstance(error, (OSError, EOFError)):
-                raise TableError(
-                    f"{name} cannot be unpacked: {error}", "The gzip file may be damaged or cut off; fetch it again."
+                raise UserError(
+                    f"{name} cannot be unpacked: {error}", do="the gzip file may be damaged or cut off; fetch it again."
                 ) from error
             raise self._malformed(str(error)) from error
 
-    def _undecodable(self) -> TableError:
+    def _undecodable(self) -> UserError:
         name = self.path.name
         if self.encoding != "utf-8":
-            return TableError(f"{name} is not {self.encoding} text", "Give the encoding that it was saved in.")
+            return UserError(f"{name} is not {self.encoding} text", do="give the encoding that it was saved in.")
         decoder = codecs.getincrementaldecoder("utf-8")()
         before = lines = 0
         with self._open() as stream:
@@ -317,17 +319,17 @@ class CsvSource:
             head = file.read(4)
         marks = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
         likely = next((name for mark, name in marks.items() if head.startswith(mark)), "latin-1")
-        return TableError(
+        return UserError(
             f"{name} is not UTF-8 text: the first byte that is not is byte {before} (line {lines + 1})",
-            f"Save it as UTF-8, or say --encoding {likely} (encoding= in Python).",
+            do=f"save it as UTF-8, or say --encoding {likely} (encoding= in Python).",
         )
 
-    def _endless(self, length: int) -> TableError:
-        return TableError(
-            f"{self.path.name} has a line of more than {length >> 20} MiB", "Give a table with a line for each row."
+    def _endless(self, length: int) -> UserError:
+        return UserError(
+            f"{self.path.name} has a line of more than {length >> 20} MiB", do="give a table with a line for each row."
         )
 
-    def _malformed(self, said: str) -> TableError:
+    def _malformed(self, said: str) -> UserError:
         name, width = self.path.name, len(self.layout.names)
         before = 0
         # where the parser here stumbles too, what pyarrow said stands
@@ -337,14 +339,16 @@ class CsvSource:
                 end = before
                 for record in reader:
                     if record and len(record) != width:
-                        return TableError(
+                        return UserError(
                             f"line {end + 1} of {name} has {len(record)} values, expected {width}",
-                            "Give every line the same number of values, and quote values that hold "
+                            do="give every line the same number of values, and quote values that hold "
                             f"{self.layout.separator!r}.",
                         )
                     end = before + reader.line_num
                 before = end
-        return TableError(f"{name} cannot be read as CSV: {said}", "Check the separator, the quotes and the line ends.")
+        return UserError(
+            f"{name} cannot be read as CSV: {said}", do="check the separator, the quotes and the line ends."
+        )
 
 
 def _trimmed(table: pa.Table) -> pa.Table:
@@ -355,7 +359,7 @@ def _trimmed(table: pa.Table) -> pa.Table:
 
 
 def _ends_in_a_quote(table: pa.Table, block: memoryview | bytes, layout: Layout) -> bool:
-    """Whether the last value goes over several lines and no quote ends it: it has swallowed the rows after it."""
+    """Whether the last value spans several lines and no quote ends it: the rows after it are part of it."""
     last = table.schema.field(table.num_columns - 1)
     if table.num_rows == 0 or last.name != layout.names[-1] or not pa.types.is_string(last.type):
         return False
@@ -363,10 +367,10 @@ def _ends_in_a_quote(table: pa.Table, block: memoryview | bytes, layout: Layout)
     return len(value.splitlines()) > 1 and not bytes(block[-64:]).rstrip().endswith(b'"')
 
 
-def _unclosed(name: str) -> TableError:
-    return TableError(
+def _unclosed(name: str) -> UserError:
+    return UserError(
         f"{name} has a quote that is opened and never closed, so that the rows after it are part of one value",
-        'Close it, or double a quote that is part of a value ("").',
+        do='close it, or double a quote that is part of a value ("").',
     )
 
 
@@ -377,5 +381,45 @@ def _known(encoding: str) -> str:
     except (LookupError, ValueError):
         name = None
     if name is None or name in NO_TEXT:
-        raise TableError(f"there is no text encoding {shown(encoding)}", "Say utf-8 or latin-1.")
+        raise UserError(f"there is no text encoding {shown(encoding)}", do="say utf-8 or latin-1.")
     return name
+
+
+def last_row_end(block: bytes, separator: str, line_end: bytes) -> int:
+    r"""Where the last whole row of a block ends; 0 where there is none. The block begins with a row.
+
+    Examples
+    --------
+    >>> last_row_end(b'1,"two\nlines"\n2,"cut\noff', ",", b"\n")
+    14
+    """
+    if b'"' not in block:
+        return block.rfind(line_end) + 1
+    data = np.frombuffer(block, dtype=np.uint8)
+    quotes = np.flatnonzero(data == ord('"'))
+    # a quote opens a value at its beginning only, or goes on after a doubled one
+    opening = quotes[0::2]
+    before = data[np.maximum(opening - 1, 0)]
+    legal = np.isin(before, np.frombuffer(b'\n\r"' + separator.encode(), dtype=np.uint8)) | (opening == 0)
+    if not legal.all():
+        return end_by_reading(block, separator)
+    end = len(block)
+    while (end := block.rfind(line_end, 0, end)) >= 0:
+        if np.searchsorted(quotes, end) % 2 == 0:
+            return end + 1
+    return 0
+
+
+def end_by_reading(block: bytes, separator: str) -> int:
+    """`last_row_end` by a parser, for blocks with quotes inside values."""
+    lines = block.splitlines(keepends=True)
+    ends = list(itertools.accumulate(map(len, lines), initial=0))
+    # latin-1: any byte is a character, and none of ours changes its meaning
+    reader = csv.reader((line.decode("latin-1") for line in lines), delimiter=separator)
+    last = before = 0
+    # a value too long for the parser: the rows before it are whole all the same
+    with suppress(csv.Error):
+        for _ in reader:
+            before, last = last, reader.line_num
+    # the last record may only have ended because the block did
+    return ends[before]

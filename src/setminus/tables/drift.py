@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from setminus.tables.columns import FLAGS, distinct_words
 from setminus.tables.encoding import NUMBERS, level_words
-from setminus.tables.values import FLAGS, distinct_words
 
 __all__ = ["ColumnDrift", "Drift", "column_drift", "drift_text", "merge_drift", "unranged_text", "unseen_fraction"]
 

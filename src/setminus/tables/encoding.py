@@ -14,9 +14,18 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from setminus.errors import UserError
-from setminus.tables.columns import KEPT, ColumnKind, describe
-from setminus.tables.errors import TableError, check_names
-from setminus.tables.values import distinct_words, from_frame, to_days, to_flags, to_numbers, to_text
+from setminus.tables.columns import (
+    KEPT,
+    ColumnKind,
+    check_names,
+    describe,
+    distinct_words,
+    from_frame,
+    to_days,
+    to_flags,
+    to_numbers,
+    to_text,
+)
 
 __all__ = ["NUMBERS", "TableEncoder", "level_words"]
 
@@ -82,8 +91,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if kinds.get(name, "other") in KEPT
         ]
         if not self.columns_:
-            raise TableError(
-                "no column is left to learn from", "Every one has a single value, or a new value in each row."
+            raise UserError(
+                "no column is left to learn from", do="every one has a single value, or a new value in each row."
             )
         categorical = [column["kind"] == "category" for column in self.columns_]
         self.categorical_mask_ = np.array(categorical) & (self.form == "ordinal")

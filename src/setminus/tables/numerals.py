@@ -1,4 +1,4 @@
-"""Numbers in text: which of comma and point is the decimal sign, and which groups thousands."""
+"""Numbers in text: whether the comma or the point is the decimal sign, and which of them groups thousands."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 TRIED = 64
-"""Values of a column, spread over it, that tell whether it is worth a look at all of them."""
+"""Values of a column, spread over it, that decide whether all of them are looked at."""
 
 # a zero at the beginning is kept apart: 0,915 is no number of thousands
 _SHAPE = np.full(256, ord("x"), dtype=np.uint8)
@@ -36,14 +36,14 @@ for _kept in b".,+-eE \t":
 
 
 class DecimalSign(NamedTuple):
-    """The decimal sign of a text table, and whether it had to be assumed."""
+    """The decimal sign of a text table, and whether it is assumed because no value proves it."""
 
     sign: str
     assumed: bool = False
 
 
 class Shape(NamedTuple):
-    """What a value can be, given the decimal sign.
+    """How a value reads, given the decimal sign.
 
     Attributes
     ----------
@@ -54,9 +54,9 @@ class Shape(NamedTuple):
     fraction : bool
         With the decimal sign, or an exponent.
     decisive : bool
-        It would be no number were the other sign the decimal one.
+        A number by this decimal sign only.
     contrary : bool
-        It would be a number only were the other sign the decimal one.
+        A number by the other decimal sign only.
     """
 
     number: bool
@@ -82,12 +82,12 @@ PATTERNS = {
     sign: tuple(re.compile(rf"[ \t]*{pattern}[ \t]*", re.ASCII) for pattern in _patterns(sign)) for sign in ".,"
 }
 NUMBER = "|".join((*_patterns("."), *_patterns(",")))
-"""A number by whichever decimal sign, to Python and to pyarrow."""
+"""The pattern of a number by either decimal sign, for Python and for pyarrow."""
 EITHER = re.compile(rf"\s*({NUMBER})\s*", re.ASCII)
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell is a number, by whichever decimal sign.
+    """Whether a cell is a number by either decimal sign.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def is_number(cell: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def shape_of(shape: str, decimal: str) -> Shape:
-    """Judge a value by its shape, which has 9 for its digits, and 0 for a leading zero.
+    """Classify a value by its shape, which is its text with 9 for each digit but a leading zero.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def shape_of(shape: str, decimal: str) -> Shape:
 
 
 def _shapes(words: pa.StringArray) -> pa.StringArray:
-    """The shape of each of some words, none of which is null."""
+    """The shape of each word; none of them is null."""
     _, offsets, data = words.buffers()
     ends = np.frombuffer(offsets, dtype=np.int32)[words.offset : words.offset + len(words) + 1]
     if data is None or ends[0] == ends[-1]:
@@ -142,7 +142,7 @@ def _shapes(words: pa.StringArray) -> pa.StringArray:
 
 
 def looks_numeric(words: pa.StringArray) -> bool:
-    """Whether most of some words, looked at here and there, are numbers by either sign.
+    """Whether most words in a sample are numbers by either sign.
 
     Examples
     --------
@@ -155,16 +155,16 @@ def looks_numeric(words: pa.StringArray) -> bool:
 
 @dataclass
 class Numerals:
-    """What was found of numbers in the text of a column, a block at a time.
+    """Counts of the numbers in the text of a column, collected block by block.
 
     Attributes
     ----------
     decimal : str
-        The sign that they are judged by.
+        The decimal sign that they are read by.
     numbers, contraries, others : int
-        How many values are numbers, how many would be by the other sign only, and how many are no numbers.
+        Values that are numbers, that are numbers by the other sign only, and that are not numbers.
     stray : tuple of int and str, or None
-        The first value that is no number: its row, from 0, and its text.
+        The first value that is not a number: its row, from 0, and its text.
     grouped : str or None
         A value with groups of thousands.
     fractions, decisive : bool
@@ -181,14 +181,14 @@ class Numerals:
     decisive: bool = False
 
     def add_numbers(self, column: pa.ChunkedArray) -> None:
-        """Take one more block that was read as numbers."""
+        """Add a block that was parsed as numbers."""
         self.numbers += len(column) - column.null_count
         if pa.types.is_floating(column.type):
             self.fractions = True
             self.decisive = self.decisive or _no_thousands(column)
 
     def add(self, column: pa.ChunkedArray, first_row: int) -> None:
-        """Look at the text of one more block."""
+        """Add a block that was parsed as text."""
         words = column.combine_chunks()
         present = words.drop_null()
         if not len(present):
@@ -219,7 +219,7 @@ class Numerals:
 
 
 def _no_thousands(column: pa.ChunkedArray) -> bool:
-    """Whether some number has more than three places, or none before them: then its sign cannot group thousands."""
+    """Whether some number has more than three decimals, or is below 1: then its sign cannot group thousands."""
     values = column.drop_null().to_numpy()
     values = np.abs(values[np.isfinite(values)])
     thousandths = values[values < 1e6] * 1000
@@ -228,7 +228,7 @@ def _no_thousands(column: pa.ChunkedArray) -> bool:
 
 
 def ungrouped(column: pa.ChunkedArray, decimal: str) -> pa.ChunkedArray:
-    """The numbers that words with groups of thousands stand for.
+    """Convert text with groups of thousands to numbers.
 
     Examples
     --------
@@ -240,7 +240,7 @@ def ungrouped(column: pa.ChunkedArray, decimal: str) -> pa.ChunkedArray:
 
 
 def proven_sign(cells: Iterable[str]) -> str:
-    """The decimal sign that some cells prove; the point where they prove nothing, or both.
+    """The decimal sign that some cells prove; the point where they prove neither or both.
 
     Examples
     --------

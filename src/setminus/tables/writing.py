@@ -1,23 +1,30 @@
-"""Tables to files that appear whole or not at all."""
+"""Tables written to files that appear whole or not at all; text that a spreadsheet would run is neutralized."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from setminus.errors import UserError
 from setminus.files import destination, scratch_folder
-from setminus.tables.errors import TableError
-from setminus.tables.formats import ENDINGS, Kind, named_kind
-from setminus.tables.formulas import neutralized
+from setminus.tables.columns import is_text
+from setminus.tables.numerals import NUMBER
+from setminus.tables.reading import ENDINGS, Kind, named_kind
 
-__all__ = ["TableWriter", "writing"]
+__all__ = ["TableWriter", "neutralized", "original_words", "writing"]
+
+
+FORMULA = "'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
+"""How a formula begins, also in wide letters; after apostrophes too, so that one more can be removed again."""
 
 
 @contextmanager
@@ -28,19 +35,19 @@ def writing(
     dictionary: Sequence[str] | bool = True,
     neutralize: bool = False,
 ) -> Iterator[TableWriter]:
-    """Write a table piece by piece: beside its place first, and renamed when it is complete.
+    """Write a table part by part to a file beside `path`, which is renamed when it is complete.
 
-    A target that cannot be written raises at once, before any work. After an exception or an interrupt nothing is
-    left behind, and what was at `path` before is still there.
+    A target that cannot be written raises at once. After an exception or an interrupt nothing is left behind, and the
+    file that was at `path` before is still there.
 
     Parameters
     ----------
     path : path
-        Ends in .parquet, .arrow, .feather, .csv, .tsv or .csv.gz, which says the format.
+        The ending gives the format: .parquet, .arrow, .feather, .csv, .tsv or .csv.gz.
     compression : str, default="snappy"
-        Parquet: of its pages.
+        Parquet: compression of its pages.
     dictionary : sequence of str or bool, default=True
-        Parquet: the columns whose values repeat.
+        Parquet: the columns to store in a dictionary, those whose values repeat.
     neutralize : bool, default=False
         CSV: whether an apostrophe goes before names and text that a spreadsheet would run as a formula.
 
@@ -60,13 +67,13 @@ def writing(
     target = Path(path)
     kind = named_kind(target)
     if kind is None:
-        raise TableError(
-            f"the ending of {target.name} says no format that can be written", f"Use one of {', '.join(ENDINGS)}."
+        raise UserError(
+            f"the ending of {target.name} says no format that can be written", do=f"use one of {', '.join(ENDINGS)}."
         )
     with ExitStack() as stack:
         with _refusing(target):
             if target.is_dir():
-                raise TableError(f"{target} is a folder", "Give the name of a file to write.")
+                raise UserError(f"{target} is a folder", do="give the name of a file to write.")
             place = destination(target)
             partial = stack.enter_context(scratch_folder(place.parent)) / target.name
             sink = partial.open("xb")
@@ -83,19 +90,7 @@ def writing(
 
 
 class TableWriter:
-    """Takes pieces of a table, all of one schema; made by `writing`.
-
-    Parameters
-    ----------
-    target : Path
-        What to call the file in an error.
-    sink : binary file
-    kind : Kind
-    parquet : dict
-        Options of the Parquet writer.
-    neutralize : bool
-        Whether text that a spreadsheet would run is kept from it.
-    """
+    """Writes parts of a table, all of one schema; made by `writing`."""
 
     def __init__(self, target: Path, sink: Any, kind: Kind, parquet: dict[str, Any], neutralize: bool):
         self._target = target
@@ -107,7 +102,7 @@ class TableWriter:
         self._writer: Any = None
 
     def write(self, table: pa.Table) -> None:
-        """Write a piece; in Parquet it is a row group of its own."""
+        """Write one part; in Parquet it is a row group of its own."""
         with _refusing(self._target):
             if self._neutralize:
                 table = neutralized(table)
@@ -121,7 +116,7 @@ class TableWriter:
     def close(self) -> None:
         """Complete the file."""
         if self._writer is None:
-            raise TableError(f"there is nothing to write to {self._target.name}", "Give a table with rows.")
+            raise UserError(f"there is nothing to write to {self._target.name}", do="give a table with rows.")
         with _refusing(self._target):
             self._writer.close()
             if self._sink is not self._file:
@@ -129,7 +124,7 @@ class TableWriter:
             self._file.close()
 
     def abandon(self) -> None:
-        """Let go of a file that will not be completed."""
+        """Close a file that will not be completed."""
         # pyarrow would complete it later, when the sink is gone
         with suppress(Exception):
             self._writer.close()
@@ -150,12 +145,68 @@ def _refusing(target: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise TableError(f"there is no folder {target.parent}", "Make it, or write somewhere else.") from error
+        raise UserError(f"there is no folder {target.parent}", do="make it, or write somewhere else.") from error
     except OSError as error:
-        raise TableError(
-            f"cannot write {target}: {error.strerror or error}", "Write to a place with room that you may write to."
+        raise UserError(
+            f"cannot write {target}: {error.strerror or error}", do="write to a place with room that you may write to."
         ) from error
     except pa.ArrowException as error:
-        raise TableError(
-            f"{target.name} cannot hold such a table: {str(error).splitlines()[0]}", "Write it as Parquet instead."
+        raise UserError(
+            f"{target.name} cannot hold such a table: {str(error).splitlines()[0]}", do="write it as Parquet instead."
         ) from error
+
+
+def neutralized(table: pa.Table) -> pa.Table:
+    """Put an apostrophe before each name and text that a spreadsheet would run; numbers stay as they are.
+
+    Examples
+    --------
+    >>> neutralized(pa.table({"@x": ["=1+1", "-3.5", "'=y", "high"]})).to_pydict()
+    {"'@x": ["'=1+1", '-3.5', "''=y", 'high']}
+    """
+    columns = [_column(column) if is_text(column.type) else column for column in table.columns]
+    names = [f"'{name}" if _is_formula(name) else name for name in table.column_names]
+    return pa.table(columns, names=names)
+
+
+def original_words(words: Iterable[str], known: Collection[str]) -> dict[str, str]:
+    """Undo `neutralized`: map each word of a column to the word before.
+
+    Parameters
+    ----------
+    words : iterable of str
+        All words of a column.
+    known : collection of str
+        The words that it may hold. Where they cover every word, the column was not changed.
+
+    Returns
+    -------
+    dict of str to str
+
+    Examples
+    --------
+    >>> original_words(["'=high", "low"], {"=high", "low"})
+    {"'=high": '=high', 'low': 'low'}
+    >>> original_words(["'=high"], {"'=high", "low"})
+    {"'=high": "'=high"}
+    """
+    found = list(dict.fromkeys(words))
+    if {*found} <= {*known}:
+        return {word: word for word in found}
+    return {word: word[1:] if word.startswith("'") and _is_formula(word) else word for word in found}
+
+
+def _column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    # as they stand: a space before a formula is part of the text
+    words = (column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column).cast(pa.string())
+    # few words come again and again: they are looked at once
+    if not any(_is_formula(word) for word in pc.unique(words).to_pylist() if word is not None):
+        return words
+    formula = pc.and_not(
+        pc.match_substring_regex(words, f"^{FORMULA}"), pc.match_substring_regex(words, f"^(?:{NUMBER})$")
+    )
+    return pc.if_else(formula, pc.replace_substring_regex(words, "^'*", r"'\0", max_replacements=1), words)
+
+
+def _is_formula(text: str) -> bool:
+    return re.match(FORMULA, text) is not None and re.fullmatch(NUMBER, text, re.ASCII) is None
