@@ -175,7 +175,9 @@ def load_translator(folder: str | os.PathLike[str]) -> ImageTranslator:
         raise
     # of the system, of json and of safetensors, which have no common kind
     except Exception as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        # what Python says of its own objects is kept for the traceback
+        odd = isinstance(error, (TypeError, LookupError, AttributeError)) or not str(error)
+        reason = f"{type(error).__name__}, its parts do not fit together" if odd else str(error).splitlines()[0]
         raise UserError(
             f"the model in {str(home)!r} is damaged ({GENERATORS}, {reason})", do="fit it again, or copy it again."
         ) from error
