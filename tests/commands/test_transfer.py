@@ -203,6 +203,12 @@ def test_nothing_is_overwritten_and_pictures_themselves_never(command, model, pi
     assert command("transfer", "apply", model, pictures, "--out", out).code == 0
     assert "5 of 5 files are there already" in refused(command("transfer", "apply", model, pictures, "--out", out))
     assert command("transfer", "apply", model, pictures, "--out", out, "--force").code == 0
+    for name in ("loop", "nowhere"):
+        (tmp_path / "loop").unlink(missing_ok=True)
+        (tmp_path / "loop").symlink_to(name)
+        assert "leads to no folder" in refused(
+            command("transfer", "apply", model, pictures, "--out", tmp_path / "loop")
+        )
     before = (pictures / "grey.png").read_bytes()
     same = command("transfer", "apply", model, pictures, "--out", pictures, "--force")
     assert "pictures themselves would be overwritten" in refused(same)

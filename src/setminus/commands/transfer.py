@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -74,7 +75,7 @@ def transfer_fit(
     """
     column, role = _one_of(change, keep)
     for name, folder in (("A_DIR", a_dir), ("B_DIR", b_dir)):
-        if out.resolve() == folder.resolve():
+        if os.path.realpath(out) == os.path.realpath(folder):
             raise CommandError(f"{out} is {name}, whose pictures are read.", "Name another folder: --out FOLDER")
     check_outputs({"the page": out / "report.html", "the record": out / "records.jsonl"}, [labels])
     from setminus.commands.display import Display
@@ -146,6 +147,8 @@ def transfer_apply(
 
     if out.exists() and not out.is_dir():
         raise CommandError(f"{out} is a file.", "Name a folder: --out FOLDER")
+    if out.is_symlink() and not out.exists():
+        raise CommandError(f"{out} is a link that leads to no folder.", "Name a folder: --out FOLDER")
     display = Display(quiet)
     with listen(display):
         written = translate_files(
