@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from setminus.commands.demo import Part, Records, Summary
+from setminus.errors import MissingExtraError
 from setminus.progress import tracked
 from setminus.records import Record
 from setminus_paper.data.images import load_images
@@ -51,9 +52,7 @@ def check_training() -> None:
     """
     for module in TRAINING:
         if find_spec(module) is None:
-            raise ImportError(
-                f'the tour\'s digits and adaptation train networks and need {module}: pip install "setminus[nn]"'
-            )
+            raise MissingExtraError("the part of the tour that trains networks", module, extra="nn")
     # and so that the processes find it prepared
     load_images("mnist")
 

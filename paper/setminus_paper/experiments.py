@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-from setminus.errors import UserError
+from setminus.errors import MissingExtraError, UserError
 from setminus.records import Record
 from setminus_paper.run import Run, execute
 
@@ -206,7 +206,7 @@ def _module(name: str) -> Any:
         return import_module(EXPERIMENTS[known])
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] in TRAINING:
-            raise ImportError(f'{name} trains networks and needs {error.name}: pip install "setminus[nn]"') from error
+            raise MissingExtraError(f"{name} trains networks and", str(error.name), extra="nn") from error
         raise
 
 

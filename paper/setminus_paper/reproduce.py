@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from setminus.commands.errors import CommandError, check_folder
+from setminus.commands.errors import check_folder
 from setminus.commands.streams import echo
+from setminus.errors import UserError
 from setminus.progress import listen, tracked
 
 if TYPE_CHECKING:
@@ -112,8 +113,8 @@ def _shares(given: str | None) -> tuple[float, ...]:
     try:
         return () if given is None else tuple(float(one) for one in given.split(","))
     except ValueError as error:
-        raise CommandError(
-            f"--shifts {given} is not a list of shares.", "Give numbers separated by commas, such as 0.5,0.7,0.95."
+        raise UserError(
+            f"--shifts {given} is not a list of shares", do="give numbers separated by commas, such as 0.5,0.7,0.95."
         ) from error
 
 

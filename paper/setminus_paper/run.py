@@ -53,23 +53,23 @@ class Run:
     measure: Measure
 
 
-class FailedRunsError(RuntimeError):
+class FailedRunsError(UserError):
     """Some runs failed, after all others were done.
 
     Attributes
     ----------
-    failures : list of str
+    failures : tuple of str
         What failed and why, each in one line.
-    problem, advice : str
-        What to tell the user.
     """
 
     def __init__(self, failures: Sequence[str]):
-        self.failures = list(failures)
-        others = f" (and {len(self.failures) - 1} more)" if len(self.failures) > 1 else ""
-        self.problem = f"a run failed{others}: {self.failures[0].rstrip('.')}"
-        self.advice = "What the others measured is kept: mend the cause and repeat the command for the rest."
-        super().__init__(f"{self.problem}. {self.advice}")
+        others = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
+        super().__init__(
+            f"a run failed{others}: {failures[0].rstrip('.')}",
+            do="what the others measured is kept: remove the cause and repeat the command for the rest.",
+        )
+        self.failures = tuple(failures)
+        self.args = (self.failures,)
 
 
 def execute(

@@ -17,9 +17,14 @@ from setminus.errors import UserError
 from setminus.files import atomic_write
 from setminus.text import printable_json
 
-__all__ = ["append_record", "read_record", "read_records", "to_json", "versions", "write_json"]
+__all__ = ["RecordError", "append_record", "read_record", "read_records", "to_json", "versions", "write_json"]
 
 logger = logging.getLogger(__name__)
+
+
+class RecordError(UserError):
+    """A record that a page does not show, for a reason that the error gives."""
+
 
 Record = dict[str, Any]
 

@@ -80,7 +80,7 @@ def test_what_cannot_be_trained_is_left_out_in_a_line_unless_it_was_asked_for(
 
 def test_without_torch_it_is_said_what_to_install(monkeypatch):
     monkeypatch.setattr(demo_parts, "find_spec", lambda name: None if name == "torch" else name)
-    with pytest.raises(ImportError, match=r"digits and adaptation train networks and need torch: pip install .*nn"):
+    with pytest.raises(ImportError, match=r"trains networks needs torch: pip install .*nn"):
         demo_parts.check_training()
 
 

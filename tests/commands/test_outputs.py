@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from setminus.commands.errors import CommandError, check_folder, check_outputs
+from setminus.commands.errors import check_folder, check_outputs
+from setminus.errors import UserError
 
 COMMAND = [sys.executable, "-c", "from setminus.commands import main; main()"]
 
@@ -110,9 +111,9 @@ def test_the_label_does_not_judge_itself(command, scored, option):
 def test_outputs_are_checked_against_each_other_and_the_inputs(tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
     check_outputs({"a": one, "b": two}, [tmp_path / "three"])
-    with pytest.raises(CommandError, match="is both a and b"):
+    with pytest.raises(UserError, match="is both a and b"):
         check_outputs({"a": one, "b": tmp_path / "x" / ".." / "one"})
-    with pytest.raises(CommandError, match="is a folder"):
+    with pytest.raises(UserError, match="is a folder"):
         check_outputs({"a": tmp_path})
 
 
@@ -120,7 +121,7 @@ def test_outputs_are_checked_against_each_other_and_the_inputs(tmp_path):
 def test_a_model_does_not_take_the_name_of_a_table_or_a_page(tmp_path, name):
     check_outputs({"the model": tmp_path / "model.skops", "its page": tmp_path / name})
     check_outputs({"the model": tmp_path / f"{name}.skops"})
-    with pytest.raises(CommandError, match="has the name of a table or a page, and would hold a model"):
+    with pytest.raises(UserError, match="has the name of a table or a page, and would hold a model"):
         check_outputs({"the model": tmp_path / name})
 
 
@@ -215,5 +216,5 @@ def test_an_output_may_be_a_link_but_not_to_itself(tmp_path):
     loop.symlink_to("loop")
     check_outputs({"a": link})
     assert (tmp_path / "new").is_dir()
-    with pytest.raises(CommandError, match="is a link that leads to itself"):
+    with pytest.raises(UserError, match="is a link that leads to itself"):
         check_outputs({"a": loop})

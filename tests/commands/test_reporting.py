@@ -5,8 +5,8 @@ import json
 import pytest
 
 from setminus.commands.reporting import record_files, write_records_page
-from setminus.report.errors import RecordError
-from setminus.tables.errors import TableError
+from setminus.errors import UserError
+from setminus.records import RecordError
 from tests.made_translation import made_translation
 
 
@@ -56,7 +56,7 @@ def test_records_as_they_should_be(files):
 def test_a_value_that_is_missing_or_of_another_kind(files, keys, to):
     change(files, *keys, to=to)
     with pytest.raises(
-        TableError, match=r"the page cannot show .*changed/audit.json', where a value is missing"
+        UserError, match=r"the page cannot show .*changed/audit.json', where a value is missing"
     ) as told:
         written(files)
     assert "good" not in str(told.value)

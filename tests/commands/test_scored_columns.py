@@ -11,8 +11,8 @@ from setminus import save
 from setminus.commands.applying import apply_file
 from setminus.commands.auditing import AuditConfig, audit_table
 from setminus.commands.rows import Roles, read_rows
+from setminus.errors import UserError
 from setminus.tables.columns import to_text
-from setminus.tables.errors import TableError
 from setminus.tables.reading import open_table
 
 N = 120
@@ -52,7 +52,7 @@ def test_every_alphabet_is_read_right_or_refused(tmp_path, values, fitted, asked
     fit_for, positive = (None if at is None else present[at] for at in (fitted, asked))
     ambiguous = [value for value in (fit_for, positive) if f"not {value}" in present and len(present) > 2]
     if ambiguous:
-        with pytest.raises(TableError, match="which also stands for all but"):
+        with pytest.raises(UserError, match="which also stands for all but"):
             read_rows(open_table(source), Roles("y", ("sex",), ambiguous[0]))
         return
     roles = Roles("y", ("sex",), fit_for)
@@ -65,9 +65,9 @@ def test_every_alphabet_is_read_right_or_refused(tmp_path, values, fitted, asked
     # where not V is itself the other value, the file says the same with and without --positive
     own_words = fit_for is None or present == sorted([fit_for, f"not {fit_for}"])
     if not own_words and positive != fit_for:
-        with pytest.raises(TableError, match=f"scored for y = {fit_for} against all other values") as caught:
+        with pytest.raises(UserError, match=f"scored for y = {fit_for} against all other values") as caught:
             audited(scored, positive=positive)
-        assert "--positive" in caught.value.advice
+        assert "--positive" in caught.value.do
         return
     result, _ = audited(scored, positive=positive)
     decided = model.predict(frame[["x"]])
@@ -103,18 +103,18 @@ def test_codes_that_a_user_names_are_read_where_the_label_has_neither(frame, tmp
     result, notes = audited(file, positive="yes", score=("p",), prediction="code")
     assert result.accuracy.value == accuracy(frame)
     assert "1 in code was read as 'yes', 0 as 'not yes'" in notes
-    with pytest.raises(TableError, match="the predictions hold '0', the label no, yes"):
+    with pytest.raises(UserError, match="the predictions hold '0', the label no, yes"):
         audited(file, score=("p",), prediction="code")
     # not named by the user, but found as the column prediction
     put(frame.rename(columns={"p": "proba_yes", "code": "prediction"}), file)
-    with pytest.raises(TableError, match="If 1 stands for 'yes', name the column: --prediction prediction"):
+    with pytest.raises(UserError, match="If 1 stands for 'yes', name the column: --prediction prediction"):
         audited(file, positive="yes")
 
 
 @pytest.mark.parametrize("values", [("1", "2"), ("0", "x")])
 def test_codes_are_refused_where_the_label_has_one_of_them(frame, tmp_path, values):
     file = put(frame.assign(y=np.where(frame["y"] == "yes", values[1], values[0])), tmp_path / "a.csv")
-    with pytest.raises(TableError, match="0 and 1 have two readings here"):
+    with pytest.raises(UserError, match="0 and 1 have two readings here"):
         audited(file, positive=values[1], score=("p",), prediction="code")
 
 
@@ -141,18 +141,18 @@ def test_columns_that_are_named_out_of_order_go_to_their_values(frame, tmp_path)
     file = put(frame.assign(proba_yes=frame["p"], proba_no=1 - frame["p"], q=1 - frame["p"]), tmp_path / "a.csv")
     for score in (("proba_yes", "proba_no"), ("proba_no", "proba_yes"), ("q", "p"), ("q", "proba_yes"), ("p",)):
         assert audited(file, score=score)[0].accuracy.value == accuracy(frame)
-    with pytest.raises(TableError, match="two of the columns q, proba_no are of one class"):
+    with pytest.raises(UserError, match="two of the columns q, proba_no are of one class"):
         audited(file, score=("q", "proba_no"))
 
 
 def test_the_score_of_another_value_is_refused(frame, tmp_path):
     three = frame.assign(y=np.where(np.arange(N) % 3 == 0, "perhaps", frame["y"]), proba_no=1 - frame["p"])
     file = put(three, tmp_path / "a.csv")
-    with pytest.raises(TableError, match="proba_no is the probability of 'no', not of 'yes'"):
+    with pytest.raises(UserError, match="proba_no is the probability of 'no', not of 'yes'"):
         audited(file, positive="yes", score=("proba_no",))
-    with pytest.raises(TableError, match="has no columns proba_no, proba_perhaps, proba_yes"):
+    with pytest.raises(UserError, match="has no columns proba_no, proba_perhaps, proba_yes"):
         audited(file)
-    with pytest.raises(TableError, match="1 columns of scores came for 3 classes"):
+    with pytest.raises(UserError, match="1 columns of scores came for 3 classes"):
         audited(file, score=("p",))
     audited(file, positive="no")
 
@@ -164,9 +164,9 @@ def test_scores_that_rank_codes_backwards_are_refused_until_they_are_named(frame
         tmp_path / "a.csv",
     )
     for options in ({}, {"positive": "0"}, {"positive": "1"}):
-        with pytest.raises(TableError, match="rank the labels backwards, with an AUC of 0") as caught:
+        with pytest.raises(UserError, match="rank the labels backwards, with an AUC of 0") as caught:
             audited(file, **options)
-        assert caught.value.advice.startswith("Apply the model again")
+        assert caught.value.do.startswith("apply the model again")
     assert audited(file, score=("proba_1",))[0].roc_auc < 0.5
 
 

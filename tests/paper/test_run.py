@@ -103,7 +103,7 @@ def test_a_run_that_fails_is_named_and_the_others_are_done(toy, path, jobs):
     assert why == 'toy {"kind": "bad"}, seeds 0, 1: ZeroDivisionError: no half of nothing'
     assert "in raises" in trace
     assert seeds(path) == [0, 0, 1]
-    assert "repeat the command" in caught.value.advice
+    assert "repeat the command" in caught.value.do
 
 
 def test_a_run_has_to_measure_each_seed_once_with_numbers_that_json_has(toy, path):

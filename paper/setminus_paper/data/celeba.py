@@ -151,7 +151,7 @@ def load_celeba(
 
 
 _ADVICE = (
-    f"Put the official {ATTRIBUTES} and {IMAGES} (folder, .zip or .tar; mmlab.ie.cuhk.edu.hk/projects/CelebA.html) "
+    f"put the official {ATTRIBUTES} and {IMAGES} (folder, .zip or .tar; mmlab.ie.cuhk.edu.hk/projects/CelebA.html) "
     "into images/celeba/ of a folder and set the environment variable SETMINUS_DATA to that folder."
 )
 
@@ -167,7 +167,7 @@ def _folder(given: str | os.PathLike[str] | None) -> Path:
         return Path(given)
     data = os.environ.get("SETMINUS_DATA")
     if not data:
-        raise DataUnavailableError(f"CelebA could not be had: SETMINUS_DATA is not set. {_ADVICE}")
+        raise DataUnavailableError("CelebA could not be had, SETMINUS_DATA is not set", do=_ADVICE)
     return Path(data, "images", "celeba")
 
 
@@ -179,10 +179,10 @@ def _attributes(file: Path, wanted: Sequence[str]) -> tuple[list[str], Bools]:
     try:
         announced, header, *lines = file.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
-        raise DataUnavailableError(f"{file} does not exist. {_ADVICE}") from None
+        raise DataUnavailableError(f"{file} does not exist", do=_ADVICE) from None
     # no text, or not even two lines
     except ValueError as error:
-        raise ChecksumError(f"{file} is not the official list ({error}). Replace the file.") from error
+        raise ChecksumError(f"{file} is not the official list ({error})", do="replace the file.") from error
     known = header.split()
     columns = [1 + _position(name, known) for name in wanted]
     has = {}
@@ -191,17 +191,20 @@ def _attributes(file: Path, wanted: Sequence[str]) -> tuple[list[str], Bools]:
         # a name with a folder in it could lead anywhere
         if len(values) != len(known) or PurePosixPath(name).name != name or "\\" in name or "\0" in name:
             raise ChecksumError(
-                f"{file} has the row {line[:40]!r}: expected a file name and {len(known)} values. Replace the file."
+                f"{file} has the row {line[:40]!r}",
+                expected=f"a file name and {len(known)} values",
+                do="replace the file.",
             )
         has[name] = [cells[column] for column in columns]
     if announced.strip() != str(len(lines)) or len(has) < len(lines):
         raise ChecksumError(
-            f"{file} announces {announced[:20]!r} faces, but has {len(has)} different ones in {len(lines)} rows: "
-            "it is not the whole official list. Replace the file."
+            f"{file} announces {announced[:20]!r} faces, but has {len(has)} different ones in {len(lines)} rows",
+            expected="the whole official list",
+            do="replace the file.",
         )
     table = np.array(list(has.values()))
     if not np.all((table == "1") | (table == "-1")):
-        raise ChecksumError(f"{file} has values {np.unique(table)[:5].tolist()}: all must be 1 or -1. Replace it.")
+        raise ChecksumError(f"{file} has values {np.unique(table)[:5].tolist()}", expected="1 or -1", do="replace it.")
     return list(has), table == "1"
 
 
@@ -229,13 +232,13 @@ def _wanted(place: Path, rows: dict[str, int]) -> Iterator[tuple[int, str, bytes
     """Row, name and content of the faces, in the order in which they are stored; an error where some are not."""
     stored = next((place / name for name in (f"{IMAGES}/{IMAGES}", IMAGES, *ARCHIVES) if (place / name).exists()), None)
     if stored is None:
-        raise DataUnavailableError(f"{place} has none of {IMAGES}/, {', '.join(ARCHIVES)}. {_ADVICE}")
+        raise DataUnavailableError(f"{place} has none of {IMAGES}/, {', '.join(ARCHIVES)}", do=_ADVICE)
     missing = dict(rows)
     for name, content in stored_files(stored, rows.keys()):
         if missing.pop(name, None) is not None:
             yield rows[name], name, content
     if missing:
         raise ChecksumError(
-            f"{stored} lacks {len(missing)} of {len(rows)} faces that {ATTRIBUTES} lists: {show_names(missing)}. "
-            "Use both files of the same copy."
+            f"{stored} lacks {len(missing)} of {len(rows)} faces that {ATTRIBUTES} lists, {show_names(missing)}",
+            do="use both files of the same copy.",
         )

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from setminus.datasets.image_arrays import Bytes
 from setminus.datasets.split import Split
-from setminus.errors import UserError
+from setminus.errors import MissingExtraError, UserError
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -219,7 +219,5 @@ def _font_folder() -> Path:
     """Where the fonts are. They are read as files: nothing of matplotlib is imported."""
     found = importlib.util.find_spec("matplotlib"), importlib.util.find_spec("PIL")
     if found[0] is None or found[1] is None or found[0].origin is None:
-        raise ImportError(
-            'digits are drawn by pillow from the fonts that matplotlib brings: pip install "setminus[cli]".'
-        )
+        raise MissingExtraError("drawing digits", "pillow, and the fonts of matplotlib,", extra="cli")
     return Path(found[0].origin).parent / "mpl-data" / "fonts" / "ttf"

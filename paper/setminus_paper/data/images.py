@@ -138,18 +138,20 @@ def load_npz(path: str | os.PathLike[str], part: Part = "train", known: ImageSet
     # no zip, a cut or spoiled one, a single array, a pickle
     except (OSError, EOFError, ValueError, TypeError, zipfile.BadZipFile, zlib.error) as error:
         reason = f"{type(error).__name__}: {error}"
-        raise ChecksumError(f"{path} is no whole .npz of images ({reason}). Replace or remove the file.") from error
+        raise ChecksumError(
+            f"{path} is no whole .npz of images ({reason})", do="replace or remove the file."
+        ) from error
     if not arrays:
         parts = sorted(name.removeprefix("x_") for name in names if name.startswith("x_"))
         raise UserError(f"{path} has no part {part!r}", do=f"it has {parts}.")
     if len(arrays) < len(keys):
-        raise ChecksumError(f"{path} holds {sorted(names)}: a labelled part needs both of {list(keys)}.")
+        raise ChecksumError(f"{path} holds {sorted(names)}", expected=f"both of {list(keys)}, as the part is labelled")
     return _split(arrays[keys[0]], arrays.get(f"y_{part}"), str(path), known)
 
 
 def _image_set(name: str) -> ImageSet:
     if name not in IMAGE_SETS:
-        raise ValueError(f"no image set is called {name!r}; the known ones are {sorted(IMAGE_SETS)}.")
+        raise UserError(f"no image set is called {name!r}", do=f"the known ones are {sorted(IMAGE_SETS)}.")
     return IMAGE_SETS[name]
 
 
@@ -166,12 +168,11 @@ def _prepare(known: ImageSet, prepared: Path) -> None:
     except DataUnavailableError as error:
         folder = os.environ.get("SETMINUS_DATA")
         absent = f"{Path(folder, 'images', known.name)}.npz does not exist" if folder else "not set"
-        tried = dict.fromkeys([f"  - SETMINUS_DATA: {absent}", *str(error).splitlines()])
         raise DataUnavailableError(
-            f"{known.name} could not be had from any source.\n"
-            + "".join(f"{line}\n" for line in tried)
-            + f"Put the prepared file at images/{known.name}.npz in a folder and set the environment variable "
-            f"SETMINUS_DATA to that folder, {known.advice}"
+            f"{known.name} could not be had from any source",
+            do=f"put the prepared file at images/{known.name}.npz in a folder and set the environment variable "
+            f"SETMINUS_DATA to that folder, {known.advice}",
+            tried=[*dict.fromkeys([f"SETMINUS_DATA: {absent}", *error.tried])],
         ) from None
     checked: Arrays = {}
     for part in get_args(Part):
@@ -192,16 +193,18 @@ def _split(x: NDArray[Any], labels: NDArray[Any] | None, place: str, known: Imag
         x = x[..., None]
     if x.dtype != np.uint8 or x.ndim != 4 or (known is not None and x.shape[1:] != known.shape):
         expected = "(n, height, width, channels)" if known is None else f"(n, {', '.join(map(str, known.shape))})"
-        raise ChecksumError(f"{place} has images of {x.dtype} and shape {x.shape}: expected uint8 of shape {expected}.")
+        raise ChecksumError(
+            f"{place} has images of {x.dtype} and shape {x.shape}", expected=f"uint8 of shape {expected}"
+        )
     if labels is None:
         return Split(x=np.ascontiguousarray(x), y=np.full(len(x), UNLABELLED))
     if not np.issubdtype(labels.dtype, np.integer) or labels.shape != (len(x),):
         raise ChecksumError(
-            f"{place} has labels of {labels.dtype} and shape {labels.shape}: "
-            f"expected one integer for each of the {len(x)} images."
+            f"{place} has labels of {labels.dtype} and shape {labels.shape}",
+            expected=f"one integer for each of the {len(x)} images",
         )
     y = labels.astype(np.int64)
     n_classes = y.max(initial=0) + 1 if known is None else len(known.class_names)
     if not np.all((y >= 0) & (y < n_classes)):
-        raise ChecksumError(f"{place} has labels from {y.min()} to {y.max()}: expected 0 to {n_classes - 1}.")
+        raise ChecksumError(f"{place} has labels from {y.min()} to {y.max()}", expected=f"0 to {n_classes - 1}")
     return Split(x=np.ascontiguousarray(x), y=y)

@@ -60,17 +60,15 @@ def read_official(name: str) -> Arrays:
     ChecksumError
         If a file in ``SETMINUS_DATA`` is damaged.
     DataUnavailableError
-        If no way leads to the files; each line of the message is one way.
+        If no way leads to the files; `tried` has one entry for each.
     """
     failures: list[str] = []
     for way in _WAYS.get(name, ()):
         try:
             return way()
         except DataUnavailableError as error:
-            # of a message of `fetch`, the list of what it tried
-            lines = str(error).splitlines()
-            failures += [line for line in lines if line.startswith("  - ")] or [f"  - {lines[0]}"]
-    raise DataUnavailableError("\n".join(dict.fromkeys(failures)))
+            failures += error.tried or [error.came]
+    raise DataUnavailableError(f"the official files of {name} could not be had", tried=[*dict.fromkeys(failures)])
 
 
 def forget_fetched(name: str) -> None:
@@ -110,7 +108,7 @@ def parse_idx(content: bytes, name: str) -> Bytes:
     start = 4 + 4 * n_axes
     shape = tuple(np.frombuffer(content[4:start], dtype=">u4").tolist()) if len(content) >= start else ()
     if content[:3] != unsigned_bytes or len(content) - start != np.prod(shape, dtype=np.int64):
-        raise ChecksumError(f"{name} is no whole idx file of bytes ({len(content)} bytes). Replace the file.")
+        raise ChecksumError(f"{name} is no whole idx file of bytes ({len(content)} bytes)", do="replace the file.")
     return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape)
 
 
@@ -182,7 +180,9 @@ def _svhn() -> Arrays:
             x, y = np.moveaxis(file["X"], 3, 0), file["y"].ravel()
         # a broken file makes scipy raise almost anything
         except Exception as error:
-            raise ChecksumError(f"{folder / name} cannot be read ({error}). Replace or remove the file.") from error
+            raise ChecksumError(
+                f"{folder / name} cannot be read ({error})", do="replace or remove the file."
+            ) from error
         _check_size(len(x), OFFICIAL_ROWS[name], name, "images")
         # the files call the digit 0 "10"
         arrays |= {f"x_{part}": x, f"y_{part}": y % 10}
@@ -226,7 +226,11 @@ def _folder(path: str, names: tuple[str, ...]) -> Path:
 
 def _check_size(found: int, expected: int, name: str, unit: str = "bytes") -> None:
     if found != expected:
-        raise ChecksumError(f"{name} has {found:,} {unit}, the official file {expected:,}. Replace or remove the file.")
+        raise ChecksumError(
+            f"{name} has {found:,} {unit}",
+            expected=f"{expected:,}, as in the official file",
+            do="replace or remove it.",
+        )
 
 
 _WAYS: dict[str, tuple[Callable[[], Arrays], ...]] = {

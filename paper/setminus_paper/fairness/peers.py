@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
+from setminus.errors import MissingExtraError
 from setminus_paper.fairness.measuring import best_epochs
 from setminus_paper.fairness.predictions import Part, Predictions
 from setminus_paper.fairness.training import EPOCHS
@@ -178,6 +179,6 @@ def _library(module: str, package: str) -> Any:
         with warnings.catch_warnings(action="ignore"):
             return importlib.import_module(module)
     except ImportError as error:
-        raise ImportError(f'this row needs {package}: pip install "setminus[bench]"') from error
+        raise MissingExtraError("this row", package, extra="bench") from error
     finally:
         logging.disable(logging.NOTSET)

@@ -14,9 +14,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from setminus.errors import UserError
+from setminus.errors import MissingExtraError, UserError
+from setminus.records import RecordError
 from setminus.report.charts.matplotlib_charts import save_figure
-from setminus.report.errors import RecordError
 from setminus_paper.report.style_transfer_rows import by_method
 
 __all__ = ["Grid", "Strip", "draw_grids", "sample_grids"]
@@ -96,7 +96,7 @@ def draw_grids(grids: Sequence[Grid], path: str | os.PathLike[str], *, scale: in
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError('the picture needs matplotlib: pip install "setminus[cli]"') from error
+        raise MissingExtraError("the picture", "matplotlib", extra="cli") from error
     if not grids:
         raise UserError("no images came", do="a picture needs records that have samples.")
     labels = [strip.label for strip in grids[0].strips]
@@ -132,9 +132,9 @@ def _checked(png: str) -> str:
     try:
         whole = base64.b64decode(png, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise RecordError(f"a record's samples are no base64 ({error}): measure the row again.") from error
+        raise RecordError(f"a record's samples are no base64 ({error})", do="measure the row again.") from error
     if not whole.startswith(PNG):
-        raise RecordError("a record's samples are no PNG: measure the row again.")
+        raise RecordError("a record's samples are no PNG", do="measure the row again.")
     return png
 
 

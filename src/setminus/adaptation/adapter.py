@@ -24,7 +24,7 @@ from setminus.adaptation.adapter_parameters import (
 from setminus.adaptation.sample_domains import held_out_rows, source_rows
 from setminus.adaptation.scoring import Unknown, target_accuracy
 from setminus.adaptation.source_labels import labels_of_one_kind
-from setminus.errors import UserError
+from setminus.errors import MissingExtraError, UserError
 
 if TYPE_CHECKING:
     from setminus.adaptation.small_networks import Adapted
@@ -247,7 +247,7 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         try:
             import torch
         except ImportError as error:
-            raise ImportError('fitting an OrthogonalAdapter needs torch: pip install "setminus[nn]"') from error
+            raise MissingExtraError("fitting an OrthogonalAdapter", "torch", extra="nn") from error
 
         from setminus.adaptation.adaptation_task import AdaptationConfig, DomainData
         from setminus.adaptation.small_networks import adapted

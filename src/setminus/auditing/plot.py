@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from setminus.core.groups import group_name
+from setminus.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +43,7 @@ def plot_audit(audit: Audit) -> Figure:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError('plots need matplotlib: pip install "setminus[cli]"') from error
+        raise MissingExtraError("a plot", "matplotlib", extra="cli") from error
     sizes = {row.group: row.n for row in audit.group_rates}
     largest = sorted(sizes, key=lambda group: -sizes[group])[: len(_COLOURS)]
     groups = [group for group in audit.groups if group in largest]

@@ -33,7 +33,6 @@ from setminus.commands.domain_tables import Domains, read_domains
 from setminus.commands.rows import Roles
 from setminus.progress import seconds_by_name, tracked
 from setminus.records import Record, versions
-from setminus.tables.errors import TableError
 from setminus.tables.reading import open_table
 
 __all__ = ["AdaptConfig", "adapt_tables"]
@@ -101,15 +100,12 @@ def adapt_tables(config: AdaptConfig, command: str = "") -> tuple[Pipeline, Reco
 
     Raises
     ------
-    TableError
+    UserError
         Where the tables cannot be used as asked.
     """
-    try:
-        # one thread, as in `fit_table`
-        with threadpool_limits(1), seconds_by_name() as seconds:
-            return _adapt(config, seconds, command)
-    except ValueError as error:
-        raise TableError.of(error) from error
+    # one thread, as in `fit_table`
+    with threadpool_limits(1), seconds_by_name() as seconds:
+        return _adapt(config, seconds, command)
 
 
 def _adapt(config: AdaptConfig, seconds: dict[str, float], command: str) -> tuple[Pipeline, Record]:

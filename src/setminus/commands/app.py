@@ -13,7 +13,7 @@ import setminus
 from setminus.commands.adapt import adapt
 from setminus.commands.data import data_app
 from setminus.commands.demo import demo
-from setminus.commands.errors import CommandError, ExitCode, check_outputs
+from setminus.commands.errors import ExitCode, check_outputs
 from setminus.commands.options import (
     Agg,
     Constraint,
@@ -34,6 +34,7 @@ from setminus.commands.options import (
 from setminus.commands.streams import echo
 from setminus.commands.transfer import transfer_app
 from setminus.commands.usage import typed_command, usage
+from setminus.errors import UserError
 from setminus.progress import listen, tracked
 
 __all__ = ["app"]
@@ -47,7 +48,7 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except EOFError as error:
-            raise CommandError("a file ends too early.", "It may be damaged or not complete: copy it again.") from error
+            raise UserError("a file ends too early", do="it may be damaged or not complete: copy it again.") from error
 
 
 # nothing heavy is imported up here: --help must answer at once
@@ -69,9 +70,9 @@ app.command(no_args_is_help=True)(adapt)
 
 def _reproduce(context: typer.Context) -> None:
     """Measure the paper's figures, tables and claims again: comes with the package setminus-paper."""
-    raise CommandError(
-        "setminus reproduce comes with the package setminus-paper, which is not installed.",
-        "Install it from the folder paper of the repository: pip install ./paper",
+    raise UserError(
+        "setminus reproduce comes with the package setminus-paper, which is not installed",
+        do="install it from the folder paper of the repository: pip install ./paper",
     )
 
 

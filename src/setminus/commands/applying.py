@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+from setminus.errors import UserError
 from setminus.scale.scorers import ModelScorer, ProbabilityScorer, Scorer
 from setminus.scale.scoring import Scored, score_file
-from setminus.tables.errors import TableError
 from setminus.tables.reading import open_table
 
 __all__ = ["apply_file"]
@@ -51,36 +51,33 @@ def apply_file(
     """
     ready = full is not None or principal is not None or prior is not None
     if len(files) != (1 if ready else 2):
-        raise TableError(
+        raise UserError(
             f"{len(files)} files came",
-            "Give the table alone with --full, --principal and --prior." if ready else "Give a model and a table.",
+            do="give the table alone with --full, --principal and --prior." if ready else "give a model and a table.",
         )
     if ready and strict:
-        raise TableError("--strict came without a model", "Leave it away: columns of probabilities had no training.")
+        raise UserError("--strict came without a model", do="leave it away: columns of probabilities had no training.")
     table = open_table(files[-1], header=header, encoding=encoding, decimal=decimal)
     scorer: Scorer
     if ready:
         if full is None or principal is None or prior is None:
-            raise TableError(
-                "ready probabilities need three things", "Give --full COLUMNS --principal COLUMNS --prior NUMBERS."
+            raise UserError(
+                "ready probabilities need three things", do="give --full COLUMNS --principal COLUMNS --prior NUMBERS."
             )
         names = table.names
         scorer = ProbabilityScorer(_columns(full, names), _columns(principal, names), _prior(prior), strength)
     else:
         scorer = ModelScorer(files[0], trusted)
         table = table.like(scorer.decimal())
-    try:
-        return score_file(
-            table,
-            out,
-            scorer,
-            neutralize=neutralize,
-            engine=engine,
-            scheduler=scheduler,
-            strict=strict,
-        )
-    except ValueError as error:
-        raise TableError.of(error) from error
+    return score_file(
+        table,
+        out,
+        scorer,
+        neutralize=neutralize,
+        engine=engine,
+        scheduler=scheduler,
+        strict=strict,
+    )
 
 
 def _columns(text: str, names: Sequence[str]) -> list[str]:
@@ -94,4 +91,4 @@ def _prior(text: str) -> list[float] | str:
     try:
         return [float(number) for number in text.split(",")]
     except ValueError:
-        raise TableError(f"the prior is {text!r}", "Give class frequencies such as 0.7,0.3, or uniform.") from None
+        raise UserError(f"the prior is {text!r}", do="give class frequencies such as 0.7,0.3, or uniform.") from None

@@ -12,11 +12,11 @@ from setminus.auditing.audit import audit
 from setminus.auditing.result import Audit
 from setminus.commands.rows import Roles, group_names, read_rows
 from setminus.commands.scored_columns import ScoredColumns
+from setminus.errors import UserError
 from setminus.estimators.frontier import Constraint
 from setminus.estimators.groups import Groups
 from setminus.progress import seconds_by_name, tracked
 from setminus.records import Record, versions
-from setminus.tables.errors import TableError
 from setminus.tables.reading import open_table
 
 __all__ = ["AuditConfig", "audit_table"]
@@ -87,14 +87,11 @@ def audit_table(config: AuditConfig, command: str = "") -> tuple[Audit, Record]:
 
     Raises
     ------
-    TableError
+    UserError
         Where the file cannot be audited as asked.
     """
-    try:
-        with seconds_by_name() as seconds:
-            return _audit(config, seconds, command)
-    except ValueError as error:
-        raise TableError.of(error) from error
+    with seconds_by_name() as seconds:
+        return _audit(config, seconds, command)
 
 
 def _audit(config: AuditConfig, seconds: dict[str, float], command: str) -> tuple[Audit, Record]:
@@ -130,10 +127,10 @@ def _audit(config: AuditConfig, seconds: dict[str, float], command: str) -> tupl
     shown = ", ".join(scores[k] for k in sorted(scores))
     if columns.are_codes and not config.score and result.roc_auc < 0.5:
         # an earlier version called the value 0 proba_1 where it was the --positive one: nothing in the file tells
-        raise TableError(
+        raise UserError(
             f"{shown} of {table.path.name} rank the labels backwards, with an AUC of {result.roc_auc:.3f}: an earlier "
             "version wrote codes, which have two readings",
-            f"Apply the model again. If the scores are that bad, name them: --score {scores[max(scores)]}",
+            do=f"apply the model again. If the scores are that bad, name them: --score {scores[max(scores)]}",
         )
     audited = result.to_dict()
     record: Record = {

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from setminus.commands.errors import CommandError, check_folder
+from setminus.commands.errors import check_folder
 from setminus.commands.streams import echo
-from setminus.errors import UserError
+from setminus.errors import MissingExtraError, UserError
 from setminus.progress import listen, tracked
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def demo(
     check_folder(out, "--out")
     if picture is not None:
         if "fairness" not in wanted:
-            raise CommandError("the picture is of the part fairness, which is left out.", "Add it to --parts.")
+            raise UserError("the picture is of the part fairness, which is left out", do="add it to --parts.")
         check_folder(picture.parent, "--picture")
     from setminus.commands.display import Display
 
@@ -87,9 +87,7 @@ def demo(
         try:
             with listen(display):
                 measured[name] = part.run(out, seed, display)
-        except Exception as error:
-            if not hasattr(error, "failures"):
-                raise
+        except UserError as error:
             # the page of the other parts is worth having
             failure = error
     if measured:
@@ -117,10 +115,10 @@ def _can_run(part: Part, display: Display, *, needed: bool) -> bool:
 
     try:
         part.check()
-    except (DataUnavailableError, ImportError) as error:
+    except (DataUnavailableError, MissingExtraError) as error:
         if needed:
             raise
-        display.warn(f"Left out: {str(error).splitlines()[0]}")
+        display.warn(f"Left out: {error.lines[0]}")
         return False
     return True
 

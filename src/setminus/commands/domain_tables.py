@@ -10,10 +10,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from setminus.commands.rows import Roles, read_rows
+from setminus.errors import UserError
 from setminus.tables.columns import check_names, describe, to_text
 from setminus.tables.drift import unseen_fraction
 from setminus.tables.encoding import TableEncoder
-from setminus.tables.errors import TableError
 from setminus.tables.reading import Table
 
 __all__ = ["Domains", "read_domains"]
@@ -70,25 +70,25 @@ def read_domains(source: Table, target: Table, roles: Roles) -> Domains:
 
     Raises
     ------
-    TableError
+    UserError
         Where a column is missing, the label has one value or too many, or there are too few rows.
     """
     rows = read_rows(source, roles)
     classes, codes = np.unique([roles.class_names.get(str(label), str(label)) for label in rows.y], return_inverse=True)
     counts = np.bincount(codes)
     if counts.min() < LEAST_ROWS:
-        raise TableError(
+        raise UserError(
             f"{source.path.name} has {counts.min()} rows with the label {str(classes[counts.argmin()])!r}",
-            f"At least {LEAST_ROWS} are needed: leave that class out, or merge it with another.",
+            do=f"at least {LEAST_ROWS} are needed: leave that class out, or merge it with another.",
         )
     columns = describe(rows.X)
     kinds = {column.name: column.kind for column in columns if column.kept}
     if not kinds:
-        raise TableError("no column is left to learn from", "Every one is constant, or names rows.")
+        raise UserError("no column is left to learn from", do="every one is constant, or names rows.")
     check_names(kinds, target.names, target.path.name)
     target, frame = target.like(rows.decimal).load()
     if len(frame) < LEAST_ROWS:
-        raise TableError(f"{target.path.name} has {len(frame)} rows", f"At least {LEAST_ROWS} are needed to adapt to.")
+        raise UserError(f"{target.path.name} has {len(frame)} rows", do=f"at least {LEAST_ROWS} are needed.")
     labelled, truth, notes = _labels(frame, roles, classes, target.path.name)
     encoder = TableEncoder("onehot", kinds=kinds).fit(rows.X.select(list(kinds)))
     return Domains(

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from pathlib import Path
 
-from setminus.errors import UserError
+from setminus.errors import MissingExtraError, UserError
 from setminus.files import destination
 
-__all__ = ["CommandError", "ExitCode", "check_folder", "check_outputs", "explanation"]
+__all__ = ["ExitCode", "check_folder", "check_outputs", "explanation"]
 
-MOST_LETTERS = 800
-"""Of a line of an error: a name or a value in it may be as long as a file."""
+MAX_LETTERS = 800
+"""The longest line of an error: a name or a value in it may be as long as a file."""
 NO_MODEL = (".csv", ".tsv", ".gz", ".parquet", ".pq", ".arrow", ".feather", ".ipc", ".json", ".jsonl", ".html")
 """Endings of what the commands read and write besides models."""
 
@@ -32,51 +32,29 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
-class CommandError(Exception):
-    """A command cannot go on; the two arguments say what is wrong and what to do."""
-
-    def __init__(self, wrong: str, remedy: str):
-        super().__init__(wrong, remedy)
-        self.lines = (wrong, remedy)
-
-
 def explanation(error: Exception) -> tuple[ExitCode, str, str]:
     """The exit code and the two lines that stand for an error.
 
     Examples
     --------
-    >>> print(*explanation(CommandError("the file is empty", "give one with rows"))[1:], sep="; ")
-    Error: the file is empty; give one with rows
+    >>> print(*explanation(UserError("the file is empty", do="give one with rows."))[1:])
+    Error: the file is empty. Give one with rows.
     >>> explanation(KeyError("x"))[0].name
     'UNJUDGED'
     """
-    # not at the top: --help must not wait for it
-    from setminus.datasets.sources import ChecksumError, DataUnavailableError
-
-    problem, advice = getattr(error, "problem", None), getattr(error, "advice", None)
     code = ExitCode.INPUT
     match error:
-        case _ if problem is not None and advice is not None:
-            # a TableError: asked by its parts, since its module needs pyarrow
-            wrong, remedy = f"{problem}.", str(advice)
-        case CommandError(lines=(wrong, remedy)) | UserError(lines=(wrong, remedy)):
-            pass
-        case DataUnavailableError():
-            # between the first and the last line is the list of what was tried
-            wrong, *_, remedy = str(error).splitlines()
-        case ChecksumError():
-            wrong, remedy = str(error), "Or unset SETMINUS_DATA: the file is then fetched anew."
+        case UserError() | MissingExtraError():
+            wrong, remedy = error.lines
         case OSError(errno=int(), strerror=str()):
             wrong = f"{error.filename or 'the output'}: {error.strerror}."
             remedy = "Choose a file or folder that you may use, on a disk with room."
         case MemoryError():
             wrong, remedy = "the memory of this machine is not enough.", "Give fewer rows, or smaller pictures."
         case ValueError() | FileNotFoundError() | TypeError():
-            # the library's errors say what came and what to do around a colon
-            wrong, _, remedy = str(error).partition(": ")
-            remedy = remedy[:1].upper() + remedy[1:] or "Mend the input, and try again."
-        case ImportError() if "setminus[" in str(error):
-            wrong, remedy = str(error).split(": ", 1)
+            # of another library: its own words, of which the first line says what is wrong
+            wrong = (str(error).strip() or type(error).__name__).splitlines()[0]
+            remedy = "Change the input or the options, and try again; SETMINUS_TRACEBACK=1 shows where it happened."
         case _:
             code = ExitCode.UNJUDGED
             wrong = f"setminus failed with {type(error).__name__}: {error}"
@@ -86,7 +64,7 @@ def explanation(error: Exception) -> tuple[ExitCode, str, str]:
 
 def _short(line: str) -> str:
     """A line without its middle where a value in it fills the screen."""
-    return line if len(line) <= MOST_LETTERS else f"{line[: MOST_LETTERS // 2]} ... {line[-MOST_LETTERS // 2 :]}"
+    return line if len(line) <= MAX_LETTERS else f"{line[: MAX_LETTERS // 2]} ... {line[-MAX_LETTERS // 2 :]}"
 
 
 def check_outputs(outputs: Mapping[str, Path], inputs: Iterable[Path] = (), *, option: str = "--out") -> None:
@@ -104,28 +82,28 @@ def check_outputs(outputs: Mapping[str, Path], inputs: Iterable[Path] = (), *, o
     taken: dict[str, Path] = {}
     for what, path in outputs.items():
         if any(_same(path, other) for other in read):
-            raise CommandError(
-                f"{path} is an input, and would be overwritten by {what}.", f"Name another file: {option} FILE"
+            raise UserError(
+                f"{path} is an input, and would be overwritten by {what}", do=f"name another file: {option} FILE"
             )
         for other, place in taken.items():
             if _same(path, place):
-                raise CommandError(f"{path} is both {other} and {what}.", f"Name another file: {option} FILE")
+                raise UserError(f"{path} is both {other} and {what}", do=f"name another file: {option} FILE")
         taken[what] = path
         if path.is_dir():
-            raise CommandError(f"{path} is a folder.", f"Name a file: {option} {path / 'NAME'}")
+            raise UserError(f"{path} is a folder", do=f"name a file: {option} {path / 'NAME'}")
         try:
             check_folder(destination(path).parent, option)
         except OSError as error:
-            raise CommandError(
-                f"{path} is a link that leads to itself.", f"Remove it, or name another file: {option} FILE"
+            raise UserError(
+                f"{path} is a link that leads to itself", do=f"remove it, or name another file: {option} FILE"
             ) from error
         if path.exists() and not os.access(path, os.W_OK):
-            raise CommandError(f"{path} may not be overwritten.", f"Choose another file: {option} FILE")
+            raise UserError(f"{path} may not be overwritten", do=f"choose another file: {option} FILE")
     model = outputs.get("the model")
     if model is not None and model.name.lower().endswith(NO_MODEL):
-        raise CommandError(
-            f"{model} has the name of a table or a page, and would hold a model.",
-            f"Give it another ending: {option} model.skops",
+        raise UserError(
+            f"{model} has the name of a table or a page, and would hold a model",
+            do=f"give it another ending: {option} model.skops",
         )
 
 
@@ -144,7 +122,7 @@ def check_folder(folder: Path, option: str) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise CommandError(
-            f"cannot write to {folder}: {error.strerror or error}.",
-            f"Choose a folder that you may write to: {option} FOLDER",
+        raise UserError(
+            f"cannot write to {folder}, {error.strerror or error}",
+            do=f"choose a folder that you may write to: {option} FOLDER",
         ) from error

@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 from setminus.auditing.audit import audit
 from setminus.commands.fairness_record import betrayed, frontier_points
 from setminus.commands.rows import Roles, Rows, group_names, read_rows, split_rows
+from setminus.errors import UserError
 from setminus.estimators.frontier import Constraint
 from setminus.estimators.groups import Groups
 from setminus.estimators.persistence import load, model_errors
@@ -25,7 +26,6 @@ from setminus.progress import seconds_by_name, tracked
 from setminus.records import Record, versions
 from setminus.tables.columns import ColumnSummary, check_names
 from setminus.tables.encoding import TableEncoder
-from setminus.tables.errors import TableError
 from setminus.tables.numerals import DecimalSign
 from setminus.tables.reading import open_table
 
@@ -106,15 +106,12 @@ def fit_table(config: FitConfig, command: str = "") -> tuple[Any, Record]:
 
     Raises
     ------
-    TableError
+    UserError
         Where the table cannot be used as asked.
     """
-    try:
-        # one thread: on a busy machine a second one costs minutes, on an idle one it saves seconds
-        with threadpool_limits(1), seconds_by_name() as seconds:
-            return _fit(config, seconds, command)
-    except ValueError as error:
-        raise TableError.of(error) from error
+    # one thread: on a busy machine a second one costs minutes, on an idle one it saves seconds
+    with threadpool_limits(1), seconds_by_name() as seconds:
+        return _fit(config, seconds, command)
 
 
 def _fit(config: FitConfig, seconds: dict[str, float], command: str) -> tuple[Any, Record]:
@@ -193,9 +190,9 @@ def _train_and_test(config: FitConfig) -> tuple[Rows, Rows]:
     check_names(train.X.column_names, test.X.column_names, Path(config.test).name)
     new = sorted(set(test.y.tolist()) - set(train.y.tolist()))
     if new:
-        raise TableError(
+        raise UserError(
             f"the label {config.label!r} has the value {new[0]!r} in {Path(config.test).name} only",
-            "Give test rows with the classes of the training rows.",
+            do="give test rows with the classes of the training rows.",
         )
     return train, test
 
@@ -206,7 +203,7 @@ def _known_only(test: Rows, groups: Any, train: Rows) -> tuple[Rows, Any, list[s
     if not unknown.any():
         return test, groups, []
     if unknown.all():
-        raise TableError("no test row is in a group of the training rows", "Check the ignored columns of both files.")
+        raise UserError("no test row is in a group of the training rows", do="check the ignored columns of both files.")
     keep = np.flatnonzero(~unknown)
     return test.take(keep), groups[keep], [f"{unknown.sum():,} test rows are in groups that training did not have"]
 
@@ -214,7 +211,7 @@ def _known_only(test: Rows, groups: Any, train: Rows) -> tuple[Rows, Any, list[s
 def _kept(columns: list[ColumnSummary]) -> list[str]:
     kept = [column.name for column in columns if column.kept]
     if not kept:
-        raise TableError("no column is left to learn from", "Every one is constant, or names rows.")
+        raise UserError("no column is left to learn from", do="every one is constant, or names rows.")
     return kept
 
 
@@ -223,15 +220,15 @@ def _model(config: FitConfig, columns: list[ColumnSummary], present: list[str]) 
     sees_groups = False
     if config.full not in ("hist_gradient_boosting", "logistic"):
         if not Path(config.full).is_file():
-            raise TableError(
+            raise UserError(
                 f"--full is {config.full!r}, and there is no such file",
-                "Give hist_gradient_boosting, logistic, or the path of a saved model.",
+                do="give hist_gradient_boosting, logistic, or the path of a saved model.",
             )
         saved = load(config.full, trusted=config.trusted)
         if not hasattr(saved, "feature_names_in_"):
-            raise TableError(
+            raise UserError(
                 f"the model in {config.full} does not say which columns it takes",
-                "Fit it on a frame, and save it again.",
+                do="fit it on a frame, and save it again.",
             )
         with model_errors(Path(config.full).name):
             check_names(saved.feature_names_in_, present, Path(config.table).name)

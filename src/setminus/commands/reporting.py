@@ -8,10 +8,8 @@ from typing import Any
 
 from setminus.datasets.image_files import show_names
 from setminus.errors import UserError
-from setminus.records import read_record, read_records
-from setminus.report.errors import RecordError
+from setminus.records import RecordError, read_record, read_records
 from setminus.report.page import build_page, experiment_sections, write_page
-from setminus.tables.errors import TableError
 
 __all__ = ["record_files", "write_records_page"]
 
@@ -49,9 +47,9 @@ def write_records_page(files: Sequence[Path], out: Path) -> Path:
     except Exception as error:
         # records of another version, or edited ones: whatever the page stumbles over is in the files
         broken = [str(file) for file in files if not _can_show(file)] or [*map(str, files)]
-        raise TableError(
+        raise UserError(
             f"the page cannot show {show_names(broken)}, where a value is missing or of another kind",
-            "Restore the file, or make the records again; SETMINUS_TRACEBACK=1 shows which value it is.",
+            do="restore the file, or make the records again; SETMINUS_TRACEBACK=1 shows which value it is.",
         ) from error
 
 

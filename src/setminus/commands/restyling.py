@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from setminus.datasets.image_files import SUFFIXES, UnreadableImageError, decode_into, show_names
+from setminus.datasets.image_files import SUFFIXES, decode_into, show_names
 from setminus.errors import UserError
 from setminus.files import atomic_write
 from setminus.progress import tracked
-from setminus.tables.errors import TableError
 from setminus.transfer.translator import Direction, load_translator
 
-__all__ = ["naming_unreadable", "translate_files"]
+__all__ = ["translate_files"]
 
 AT_ONCE = 64
 
@@ -60,8 +58,7 @@ def translate_files(
     targets = [out / file.with_suffix(".png").name for file in files]
     _check_targets(files, targets, force)
     images = np.empty((len(files), translator.size, translator.size, 3), dtype=np.uint8)
-    with naming_unreadable():
-        decode_into(images, ((row, str(file), file) for row, file in enumerate(files)))
+    decode_into(images, ((row, str(file), file) for row, file in enumerate(files)))
     from PIL import Image
 
     out.mkdir(parents=True, exist_ok=True)
@@ -74,17 +71,6 @@ def translate_files(
                     Image.fromarray(image).save(partial, format="PNG")
             progress.advance(len(translated))
     return targets
-
-
-@contextmanager
-def naming_unreadable() -> Iterator[None]:
-    """Divide the error on pictures that cannot be read into what is wrong and what to do."""
-    try:
-        yield
-    except UnreadableImageError as error:
-        # the reason within may have a colon, by which an error is divided otherwise
-        problem, _, advice = str(error).rpartition(". ")
-        raise TableError(problem, advice) from error
 
 
 def _files(given: Path) -> list[Path]:

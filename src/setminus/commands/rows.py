@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from setminus.core.groups import group_name
+from setminus.errors import UserError
 from setminus.estimators.groups import Groups
 from setminus.tables.columns import ColumnSummary, check_names, coded_text, describe, is_text, plain, to_text
-from setminus.tables.errors import TableError
 from setminus.tables.numerals import DecimalSign
 from setminus.tables.reading import Table
 
@@ -108,13 +108,13 @@ def read_rows(table: Table, roles: Roles) -> Rows:
 
     Raises
     ------
-    TableError
+    UserError
         Where a column is missing, the label has one value or too many, or there is nothing to learn from.
     """
     name = table.path.name
     check_names([roles.label, *roles.ignore], table.names, name)
     if roles.label in roles.ignore:
-        raise TableError(f"the label {roles.label!r} is also to be ignored", "Name another column to ignore.")
+        raise UserError(f"the label {roles.label!r} is also to be ignored", do="name another column to ignore.")
     table, data = table.load()
     words = to_text(data.column(roles.label))
     notes = list(table.notes)
@@ -145,7 +145,7 @@ def group_names(known: Groups, groups: pa.Table, codes: NDArray[np.intp] | None 
 def split_rows(rows: Rows, test_size: float, seed: int) -> tuple[Rows, Rows]:
     """Rows to learn from and rows to judge by, with every group and label in both."""
     if not 0 < test_size < 1:
-        raise TableError(f"the test size is {test_size:g}", "Give a share of the rows between 0 and 1, such as 0.25.")
+        raise UserError(f"the test size is {test_size:g}", do="give a share of the rows between 0 and 1, such as 0.25.")
     codes = np.unique(rows.y, return_inverse=True)[1].astype(np.intp)
     known = Groups(least=LEAST_ROWS)
     group = known.learn(rows.groups, codes)
@@ -160,16 +160,16 @@ def _check_cells(rows: Rows, known: Groups, group: NDArray[np.intp], codes: NDAr
     np.add.at(counts, (group, codes), 1)
     ignored = ", ".join(rows.groups.column_names)
     if len(known.labels) < 2:
-        raise TableError(
-            f"{ignored} has one value only, {group_name(known.labels[0])!r}", "There is nothing to ignore in it."
+        raise UserError(
+            f"{ignored} has one value only, {group_name(known.labels[0])!r}", do="there is nothing to ignore in it."
         )
     few = np.argwhere(counts < LEAST_ROWS)
     if len(few):
         at, label = few[0]
-        raise TableError(
+        raise UserError(
             f"the group {group_name(known.labels[at])!r} of {ignored} has {counts[at, label]} rows with the label "
             f"{np.unique(rows.y).tolist()[label]!r}",
-            f"At least {LEAST_ROWS} are needed: merge it with another group in the file, or leave its rows out.",
+            do=f"at least {LEAST_ROWS} are needed: merge it with another group in the file, or leave its rows out.",
         )
 
 
@@ -177,23 +177,23 @@ def _labels(words: NDArray[Any], roles: Roles, name: str) -> NDArray[Any]:
     values, counts = np.unique(words, return_counts=True)
     if len(values) < 2:
         found = repr(str(values[0])) if len(values) else "no value"
-        raise TableError(
-            f"the label {roles.label!r} of {name} has one value only, {found}", "Give rows of two classes or more."
+        raise UserError(
+            f"the label {roles.label!r} of {name} has one value only, {found}", do="give rows of two classes or more."
         )
     if roles.positive is not None:
         present = [str(value) for value in values]
         check_names([roles.positive], present, f"the label {roles.label!r}", what="value")
         others = roles.class_names["0"]
         if others in present and len(present) > 2:
-            raise TableError(
+            raise UserError(
                 f"the label {roles.label!r} has the value {others!r}, which also stands for all but {roles.positive!r}",
-                "Call that value something else, or leave --positive away.",
+                do="call that value something else, or leave --positive away.",
             )
         return np.asarray(words == roles.positive, dtype=np.int64)
     if len(values) > MOST_CLASSES:
-        raise TableError(
+        raise UserError(
             f"the label {roles.label!r} has {len(values)} values, such as {str(values[np.argmax(counts)])!r}",
-            "Name a column of classes, or the one class that counts with --positive.",
+            do="name a column of classes, or the one class that counts with --positive.",
         )
     return words
 

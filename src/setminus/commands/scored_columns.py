@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from setminus.commands.rows import Roles
+from setminus.errors import UserError
 from setminus.tables.columns import check_names, is_text, to_numbers, to_text
-from setminus.tables.errors import TableError
 from setminus.tables.reading import Table
 from setminus.tables.writing import original_words
 
@@ -88,9 +88,9 @@ class ScoredColumns:
         found = {k: to_numbers(X.column(name), name) for k, name in columns.items()}
         missing = int(np.isnan(np.column_stack([*found.values()])).any(axis=1).sum())
         if missing:
-            raise TableError(
+            raise UserError(
                 f"{missing:,} rows have no score in {', '.join(columns.values())}",
-                "Leave those rows out, or score them.",
+                do="leave those rows out, or score them.",
             )
         if len(found) == 1:
             ((k, column),) = found.items()
@@ -118,16 +118,16 @@ class ScoredColumns:
         words = [word for word in read if word is not None]
         missing = len(read) - len(words)
         if missing:
-            raise TableError(f"{missing:,} rows have no decision in {name}", "Leave those rows out, or decide them.")
+            raise UserError(f"{missing:,} rows have no decision in {name}", do="leave those rows out, or decide them.")
         # `setminus apply` sets an apostrophe before words that a spreadsheet would run
         original = original_words(words, class_of.keys())
         unknown = sorted({*original.values()} - class_of.keys())
         if unknown:
             self._check_scored_for(unknown)
             # nothing is guessed: "yes" taken for a no would pass for fair
-            raise TableError(
+            raise UserError(
                 f"the predictions hold {unknown[0]!r}, the label {', '.join(self.values)}",
-                self._advice(unknown[0], name, may_be_codes),
+                do=self._advice(unknown[0], name, may_be_codes),
             )
         notes = []
         if may_be_codes and {*words} & {*CODES}:
@@ -157,14 +157,14 @@ class ScoredColumns:
         own = {PREFIX + value for value in self.values} <= names
         of_positive = self.roles.positive is not None and PREFIX + self._other in names
         if {PREFIX + code for code in CODES} <= names and not (self.are_codes or own or of_positive):
-            raise TableError(
+            raise UserError(
                 f"{file} has the columns proba_0 and proba_1, the label the values {', '.join(self.values)}: an "
                 "earlier version wrote codes, which have two readings",
-                "Apply the model again; the scores are then named by the values of the label.",
+                do="apply the model again; the scores are then named by the values of the label.",
             )
         if not columns or (len(columns) < len(self.classes) > 2):
             wanted = [PREFIX + value for value in self.values]
-            raise TableError(f"{file} has no columns {', '.join(wanted)}", "Name the scores: --score COLUMN")
+            raise UserError(f"{file} has no columns {', '.join(wanted)}", do="name the scores: --score COLUMN")
         return {k: name for name, k in (columns if self.roles.positive is None else columns[:1])}
 
     def _given(self, named: Sequence[str]) -> dict[int, str]:
@@ -172,30 +172,30 @@ class ScoredColumns:
         self._check_not_label(named, "score")
         columns, n = self._columns(), len(self.classes)
         if len(named) != n and (len(named), n) != (1, 2):
-            raise TableError(
+            raise UserError(
                 f"{len(named)} columns of scores came for {n} classes, {self._listed}",
-                "Give one for each class in this order"
+                do="give one for each class in this order"
                 + (", or the second one's." if n == 2 else ", or the class that counts with --positive."),
             )
         found: dict[int, str] = {}
         for k, name in enumerate(named, start=n - len(named)):
             value = name.removeprefix(PREFIX)
             if name not in columns and value != name and value in self.values:
-                raise TableError(
+                raise UserError(
                     f"{name} is the probability of {value!r}, not of {self.roles.positive!r}",
-                    f"Name the score of {self.roles.positive!r}, or call the column something else.",
+                    do=f"name the score of {self.roles.positive!r}, or call the column something else.",
                 )
             found[columns.get(name, k)] = name
         if len(found) < len(named):
-            raise TableError(
-                f"two of the columns {', '.join(named)} are of one class", f"Give one for each of {self._listed}."
+            raise UserError(
+                f"two of the columns {', '.join(named)} are of one class", do=f"give one for each of {self._listed}."
             )
         return found
 
     def _check_not_label(self, names: Sequence[str], option: str) -> None:
         if self.roles.label in names:
-            raise TableError(
-                f"{self.roles.label!r} is both the label and the {option}", f"Name another column: --{option} COLUMN"
+            raise UserError(
+                f"{self.roles.label!r} is both the label and the {option}", do=f"name another column: --{option} COLUMN"
             )
 
     def _check_scored_for(self, words: Sequence[str]) -> None:
@@ -203,10 +203,10 @@ class ScoredColumns:
         for word in words:
             value = word.removeprefix("not ")
             if value != word and word not in self.class_of and value in self.values:
-                raise TableError(
+                raise UserError(
                     f"{self.table.path.name} holds {word!r}: it was scored for {self.roles.label} = {value} against "
                     "all other values",
-                    f"Audit it so: --positive {shlex.quote(value)}",
+                    do=f"audit it so: --positive {shlex.quote(value)}",
                 )
 
     def _words(self, X: pa.Table, name: str, known: dict[str, int]) -> list[str | None]:

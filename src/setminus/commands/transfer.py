@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from setminus.commands.errors import CommandError, ExitCode, check_outputs
+from setminus.commands.errors import ExitCode, check_outputs
 from setminus.commands.options import Quiet, finite
 from setminus.commands.streams import echo
 from setminus.commands.usage import typed_command
+from setminus.errors import MissingExtraError, UserError
 from setminus.progress import listen
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def transfer_fit(
     column, role = _one_of(change, keep)
     for name, folder in (("A_DIR", a_dir), ("B_DIR", b_dir)):
         if os.path.realpath(out) == os.path.realpath(folder):
-            raise CommandError(f"{out} is {name}, whose pictures are read.", "Name another folder: --out FOLDER")
+            raise UserError(f"{out} is {name}, whose pictures are read", do="name another folder: --out FOLDER")
     check_outputs({"the page": out / "report.html", "the record": out / "records.jsonl"}, [labels])
     from setminus.commands.display import Display
 
@@ -146,9 +147,9 @@ def transfer_apply(
     from setminus.commands.restyling import translate_files
 
     if out.exists() and not out.is_dir():
-        raise CommandError(f"{out} is a file.", "Name a folder: --out FOLDER")
+        raise UserError(f"{out} is a file", do="name a folder: --out FOLDER")
     if out.is_symlink() and not out.exists():
-        raise CommandError(f"{out} is a link that leads to no folder.", "Name a folder: --out FOLDER")
+        raise UserError(f"{out} is a link that leads to no folder", do="name a folder: --out FOLDER")
     display = Display(quiet)
     with listen(display):
         written = translate_files(
@@ -167,9 +168,9 @@ def _one_of(change: str | None, keep: str | None) -> tuple[str, Literal["change"
     if keep is not None and change is None:
         return keep, "keep"
     came = "both came" if change is not None else "neither came"
-    raise CommandError(
-        f"of --change and --keep {came}.",
-        "Give one: --change COLUMN for what is to change, --keep COLUMN for what stays.",
+    raise UserError(
+        f"of --change and --keep {came}",
+        do="give one: --change COLUMN for what is to change, --keep COLUMN for what stays.",
     )
 
 
@@ -179,7 +180,7 @@ def _prepare_torch() -> None:
         try:
             __import__(name)
         except ModuleNotFoundError as error:
-            raise ImportError(f'style transfer needs {name}: pip install "setminus[nn]"') from error
+            raise MissingExtraError("style transfer", name, extra="nn") from error
     # which precision it takes is no news for whoever asked for pictures; after its import, which sets the level
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
 

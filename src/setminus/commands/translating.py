@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from setminus.commands.restyling import naming_unreadable
 from setminus.datasets.image_arrays import Bytes
 from setminus.datasets.split import UNLABELLED
 from setminus.datasets.two_factor_folder import LabelledImages, TwoFactorFolder
@@ -110,8 +109,7 @@ def _fit(
         folders = TwoFactorFolder(
             config.a_folder, config.b_folder, config.labels, config.column, config.size, config.allow_grey
         )
-        with naming_unreadable():
-            images = folders.load()
+        images = folders.load()
     if force and not resume:
         _remove_begun(out)
     notes: list[str] = []

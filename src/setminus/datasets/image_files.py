@@ -14,7 +14,7 @@ import numpy as np
 
 from setminus.datasets.image_arrays import Bytes
 from setminus.datasets.sources import ChecksumError
-from setminus.errors import UserError
+from setminus.errors import MissingExtraError, UserError
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -28,7 +28,7 @@ SHOWN = 5
 """How many names an error shows."""
 
 
-class UnreadableImageError(ValueError):
+class UnreadableImageError(UserError):
     """A file is no whole image; the message names it."""
 
 
@@ -80,7 +80,7 @@ def decode_image(file: bytes | Path, size: int, name: str) -> Bytes:
     # a decoder that meets damaged bytes may raise anything
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
-    raise UnreadableImageError(f"{name!r} cannot be read as an image ({reason}).")
+    raise UnreadableImageError(f"{name!r} cannot be read as an image ({reason})", do="replace or remove it.")
 
 
 def decode_into(images: Bytes, files: Iterable[tuple[int, str, bytes | Path]]) -> None:
@@ -105,19 +105,19 @@ def decode_into(images: Bytes, files: Iterable[tuple[int, str, bytes | Path]]) -
     >>> images[:, 0, 0].tolist()
     [[0, 0, 0], [255, 255, 255]]
     """
-    failures: dict[str, str] = {}
+    failures: dict[str, UnreadableImageError] = {}
     for row, name, file in files:
         try:
             images[row] = decode_image(file, images.shape[1], name)
         except UnreadableImageError as error:
-            failures[name] = str(error)
+            failures[name] = error
     if len(failures) == 1:
-        raise UnreadableImageError(f"{failures.popitem()[1]} Replace or remove it.")
+        raise failures.popitem()[1]
     if failures:
         first = next(iter(failures.values()))
         raise UnreadableImageError(
-            f"{len(failures)} of {len(images)} files cannot be read as images: {show_names(failures)}. "
-            f"The first: {first} Replace or remove them."
+            f"{len(failures)} of {len(images)} files cannot be read as images, {show_names(failures)}; {first.came}",
+            do="replace or remove them.",
         )
 
 
@@ -158,7 +158,7 @@ def stored_files(stored: Path, names: Collection[str]) -> Iterator[tuple[str, by
                         yield name, content.read()
     # the last is a zip that is encrypted or packed in a way that Python lacks
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
-        raise ChecksumError(f"{stored} cannot be read as an archive ({error}). Replace the file.") from error
+        raise ChecksumError(f"{stored} cannot be read as an archive ({error})", do="replace the file.") from error
 
 
 def show_names(names: Collection[str]) -> str:
@@ -210,7 +210,7 @@ def _pillow() -> tuple[Any, Any]:
     try:
         from PIL import Image, ImageOps
     except ImportError as error:
-        raise ImportError('image files are read with pillow: pip install "setminus[nn]".') from error
+        raise MissingExtraError("reading image files", "pillow", extra="nn") from error
     return Image, ImageOps
 
 

@@ -16,11 +16,12 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
 from setminus.datasets.source_table import SOURCES, Source
+from setminus.errors import UserError
 from setminus.files import atomic_write
 
 logger = logging.getLogger(__name__)
@@ -39,12 +40,29 @@ REMOTE_ERRORS = (
 )
 
 
-class ChecksumError(ValueError):
+class ChecksumError(UserError):
     """A data file does not hold what it should."""
 
 
-class DataUnavailableError(OSError):
-    """No source could deliver a data file; the message lists what was tried."""
+class DataUnavailableError(UserError, OSError):
+    """No source could deliver a data file.
+
+    Attributes
+    ----------
+    tried : tuple of str
+        Each source, and why it failed.
+    """
+
+    def __init__(self, came: str, expected: str = "", do: str = "", tried: Sequence[str] = ()):
+        super().__init__(came, expected, do)
+        self.tried = tuple(tried)
+        self.args = (came, expected, do, self.tried)
+
+    def __str__(self) -> str:
+        if not self.tried:
+            return super().__str__()
+        wrong, remedy = self.lines
+        return "\n".join([wrong, *(f"  - {failure}" for failure in self.tried), remedy])
 
 
 def available() -> list[Source]:
@@ -137,10 +155,10 @@ def fetch(name: str) -> Path:
         else:
             return _cache_path(source)
     raise DataUnavailableError(
-        f"{name} could not be had from any source.\n"
-        + "".join(f"  - {failure}\n" for failure in failures)
-        + f"Put the file at {source.path} in a folder (gzip where the name ends in .gz) "
-        "and set the environment variable SETMINUS_DATA to that folder."
+        f"{name} could not be had from any source",
+        do=f"put the file at {source.path} in a folder (gzip where the name ends in .gz) and set the environment "
+        "variable SETMINUS_DATA to that folder.",
+        tried=failures,
     )
 
 
@@ -187,7 +205,7 @@ def forget(name: str) -> None:
 
 def _source(name: str) -> Source:
     if name not in SOURCES:
-        raise ValueError(f"no data file is called {name!r}; the known ones are {sorted(SOURCES)}.")
+        raise UserError(f"no data file is called {name!r}", expected=f"one of {', '.join(sorted(SOURCES))}")
     return SOURCES[name]
 
 
@@ -215,8 +233,9 @@ def _check(path: Path, source: Source) -> None:
         found = f"no readable gzip ({error})"
     if found != expected:
         raise ChecksumError(
-            f"{path} is not the expected {source.name}: "
-            f"{kind} of its content should be {expected}, found {found}. Replace or remove the file."
+            f"{path} is not the expected {source.name}, {kind} of its content is {found}",
+            expected=expected,
+            do="replace or remove the file, or unset SETMINUS_DATA to fetch it again.",
         )
 
 

@@ -15,7 +15,7 @@ from setminus.core.gaps import (
     equal_opportunity_from_table,
     equalized_odds_from_table,
 )
-from setminus.errors import UserError
+from setminus.errors import MissingExtraError, UserError
 
 __all__ = ["LOG_LEAST", "Constraint", "Frontier", "Gap", "check_tolerance", "gap_of"]
 
@@ -150,7 +150,7 @@ class Frontier:
         try:
             import matplotlib.pyplot as plt
         except ImportError as error:
-            raise ImportError('plots need matplotlib: pip install "setminus[cli]"') from error
+            raise MissingExtraError("a plot", "matplotlib", extra="cli") from error
         if ax is None:
             _, ax = plt.subplots(figsize=(6, 4), layout="constrained")
         best = self.pareto()

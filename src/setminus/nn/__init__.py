@@ -1,6 +1,8 @@
 """The torch side: the head that orthogonalizes two networks, and the losses that train with it."""
 
+from setminus.errors import MissingExtraError
+
 try:
     import torch as _torch  # noqa: F401
 except ImportError as error:
-    raise ImportError('setminus.nn needs torch: pip install "setminus[nn]"') from error
+    raise MissingExtraError("setminus.nn", "torch", extra="nn") from error

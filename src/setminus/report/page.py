@@ -9,10 +9,11 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+from setminus.errors import MissingExtraError
 from setminus.files import atomic_write
+from setminus.records import RecordError
 from setminus.report.adapted_table import adapted_table_section
 from setminus.report.audit import audit_section
-from setminus.report.errors import RecordError
 from setminus.report.fairness import fairness_section
 from setminus.report.translation import translation_section
 
@@ -43,12 +44,12 @@ def build_page(records: Sequence[dict[str, Any]]) -> str:
         Html with style, script and figures inside; every text that comes from a record is escaped.
     """
     if not records:
-        raise RecordError("no records came: a page needs at least one, for example the last of `setminus demo`.")
+        raise RecordError("no records came", expected="at least one, for example the last of `setminus demo`")
     experiments = experiment_sections()
     unknown = sorted({str(record.get("job")) for record in records} - {*SECTIONS, *experiments})
     if unknown:
         known = ", ".join(sorted([*SECTIONS, *experiments]))
-        raise RecordError(f"no section shows the job {', '.join(unknown)}: the page knows {known}.")
+        raise RecordError(f"no section shows the job {', '.join(unknown)}", expected=f"one of {known}")
     groups = _together(records)
     sections = [{"id": number, "brief": False, **_section(group)} for number, group in enumerate(groups)]
     figures = {f"{section['id']}-{name}": figure for section in sections for name, figure in section["figures"].items()}
@@ -144,7 +145,7 @@ def _environment(packages: Iterable[str]) -> Any:
     try:
         import jinja2
     except ImportError as error:
-        raise ImportError('the page needs jinja2 and plotly: pip install "setminus[cli]"') from error
+        raise MissingExtraError("the page", "jinja2 and plotly", extra="cli") from error
     environment = jinja2.Environment(
         loader=jinja2.ChoiceLoader([jinja2.PackageLoader(name) for name in ("setminus.report", *packages)]),
         autoescape=True,
@@ -164,7 +165,7 @@ def _plotly_js() -> str:
     try:
         from plotly.offline import get_plotlyjs
     except ImportError as error:
-        raise ImportError('the page needs jinja2 and plotly: pip install "setminus[cli]"') from error
+        raise MissingExtraError("the page", "jinja2 and plotly", extra="cli") from error
     script: str = get_plotlyjs()
     return script
 

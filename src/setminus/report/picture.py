@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from setminus.errors import MissingExtraError
 from setminus.report.numbers import gap_key, gap_title
 from setminus.report.theme import group_name
 
@@ -33,7 +34,7 @@ def draw_picture(record: dict[str, Any], path: str | os.PathLike[str]) -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError('the picture needs matplotlib: pip install "setminus[cli]"') from error
+        raise MissingExtraError("the picture", "matplotlib", extra="cli") from error
     figure = Figure(figsize=(12, 3.9), dpi=100, layout="constrained")
     left, middle, right = figure.subplots(1, 3, width_ratios=[1.7, 1, 1])
     models = [record["metrics"]["models"][0], record["metrics"]["models"][-1]]

@@ -7,11 +7,11 @@ import binascii
 import shlex
 from typing import Any
 
+from setminus.records import RecordError
 from setminus.report.charts.chart import Chart, Line
 from setminus.report.charts.numbers import chart_in_words, chart_table
 from setminus.report.charts.plotly_charts import plotly_figure
 from setminus.report.charts.signs import places
-from setminus.report.errors import RecordError
 
 __all__ = ["summary", "translation_section"]
 
@@ -178,7 +178,7 @@ def _checked(png: str) -> str:
     try:
         whole = base64.b64decode(png, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise RecordError(f"a record's samples are no base64 ({error}): fit the model again.") from error
+        raise RecordError(f"a record's samples are no base64 ({error})", do="fit the model again.") from error
     if not whole.startswith(PNG):
-        raise RecordError("a record's samples are no PNG: fit the model again.")
+        raise RecordError("a record's samples are no PNG", do="fit the model again.")
     return png

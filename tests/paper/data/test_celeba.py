@@ -194,7 +194,7 @@ def test_what_is_missing_is_said(monkeypatch, place):
     with pytest.raises(ChecksumError, match=r"lacks 7 of 24 faces .*'000001\.jpg', .*'000005\.jpg' and 2 more"):
         load_celeba(size=8)
     (place / "list_attr_celeba.txt").unlink()
-    with pytest.raises(DataUnavailableError, match=r"list_attr_celeba\.txt does not exist\. Put the official"):
+    with pytest.raises(DataUnavailableError, match=r"list_attr_celeba\.txt does not exist: put the official"):
         load_celeba()
     monkeypatch.delenv("SETMINUS_DATA")
     with pytest.raises(DataUnavailableError, match="SETMINUS_DATA is not set"):

@@ -130,7 +130,9 @@ def test_matplotlib_lends_its_fonts_and_is_not_imported():
 @pytest.mark.parametrize("absent", ["PIL", "matplotlib"])
 def test_what_is_not_installed_is_named_with_its_extra(monkeypatch, absent):
     monkeypatch.setitem(sys.modules, absent, None)
-    with pytest.raises(ImportError, match=r'drawn by pillow from the fonts .* pip install "setminus\[cli\]"'):
+    with pytest.raises(
+        ImportError, match=r'drawing digits needs pillow, and the fonts .* pip install "setminus\[cli\]"'
+    ):
         draw_digits(1)
 
 

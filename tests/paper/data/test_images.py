@@ -147,12 +147,12 @@ def test_unlabelled_images_have_the_label_minus_one(monkeypatch, empty_world):
 
 def test_another_or_a_cut_file_in_the_folder_is_refused(monkeypatch, empty_world):
     path = write(empty_world / "data/images/mnist.npz", **tiny())
-    with pytest.raises(ChecksumError, match=r"mnist\.npz is not the expected mnist\.npz: sha256"):
+    with pytest.raises(ChecksumError, match=r"mnist\.npz is not the expected mnist\.npz, sha256"):
         load_images("mnist")
     adopt(monkeypatch, "mnist", path)
     load_images("mnist")
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(ChecksumError, match="Replace or remove the file"):
+    with pytest.raises(ChecksumError, match="(?i)replace or remove the file"):
         load_images("mnist")
 
 
@@ -277,7 +277,7 @@ def test_the_error_of_mnist_names_the_package(empty_world):
 
 def test_unknown_names_and_parts_are_refused(tmp_path):
     for call in (load_images, class_names):
-        with pytest.raises(ValueError, match=r"no image set is called 'minst'; the known ones are \['cifar10', "):
+        with pytest.raises(ValueError, match=r"no image set is called 'minst': the known ones are \['cifar10', "):
             call("minst")
     with pytest.raises(ValueError, match=r"has no part 'valid': it has \['test', 'train'\]"):
         load_npz(write(tmp_path / "mine.npz", **tiny()), "valid")

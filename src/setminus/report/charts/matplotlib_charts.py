@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setminus.errors import UserError
+from setminus.errors import MissingExtraError, UserError
 from setminus.files import atomic_write
 from setminus.report.charts.chart import Area, Bars, Chart, Line, Numbers, Points, Rule, Surface
 from setminus.report.charts.signs import BOUNDARY, DASHES, GREY, MANY_POINTS, kind_colours, look, places
@@ -57,7 +57,7 @@ def draw(charts: Sequence[Chart], path: str | os.PathLike[str], *, columns: int 
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError('the picture needs matplotlib: pip install "setminus[cli]"') from error
+        raise MissingExtraError("the picture", "matplotlib", extra="cli") from error
     if not charts:
         raise UserError("no charts came", do="a picture needs at least one.")
     # four would leave one alone below three
