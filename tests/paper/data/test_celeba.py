@@ -225,7 +225,7 @@ def test_a_cut_archive_is_an_error(place, store):
         (listing([*NAMES[:-1], NAMES[0]]), r"has 23 different ones in 24 rows"),
         (listing()[:-4], r"has the row '000024\.jpg .*expected a file name and 3 values"),
         (listing(["../../secret.jpg", *NAMES[1:]]), r"has the row '\.\./\.\./secret\.jpg"),
-        (listing().replace(" 1", " 7"), r"has values \['-1', '7'\]: all must be 1 or -1"),
+        (listing().replace(" 1", " 7"), r"has values \['-1', '7'\]: expected 1 or -1"),
     ],
 )
 def test_a_damaged_list_is_an_error(place, text, message):

@@ -159,7 +159,7 @@ def test_another_or_a_cut_file_in_the_folder_is_refused(monkeypatch, empty_world
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"x_train": tiny()["x_train"]}, r"holds \['x_train'\]: a labelled part needs both"),
+        ({"x_train": tiny()["x_train"]}, r"holds \['x_train'\]: expected both"),
         ({**tiny(), "x_train": tiny()["x_train"].astype(float)}, "has images of float64"),
         ({**tiny(), "x_train": tiny()["x_train"][0]}, r"shape \(28, 28\): expected uint8 of shape \(n, height"),
         ({**tiny(), "y_train": np.arange(11)}, r"labels of int64 and shape \(11,\): expected one .* 12 images"),
@@ -212,7 +212,7 @@ def test_official_files_are_prepared_once(monkeypatch, empty_world, caplog):
         return {key: value.astype(np.uint8) for key, value in arrays.items()}
 
     monkeypatch.setattr(images, "read_official", official)
-    with caplog.at_level(logging.INFO, logger="setminus"):
+    with caplog.at_level(logging.INFO, logger="setminus_paper"):
         first, again = load_images("mnist"), load_images("mnist", "test")
     assert reads == ["mnist"]
     np.testing.assert_array_equal(first.x[..., 0], arrays["x_train"])
