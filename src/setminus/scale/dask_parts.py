@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from threadpoolctl import threadpool_limits
 
-from setminus.errors import UserError
+from setminus.errors import MissingExtraError, UserError
 from setminus.scale.scorers import Parts, Scorer, score_rows
 from setminus.tables.drift import Drift
 from setminus.tables.reading import Table, open_table
@@ -68,9 +68,7 @@ def dask_parts(
         import cryptography  # noqa: F401
         from distributed import KilledWorker
     except ImportError as error:
-        raise ImportError(
-            'engine="dask" needs Dask and cryptography, and one is not installed: pip install "setminus[scale]"'
-        ) from error
+        raise MissingExtraError('engine="dask"', "Dask and cryptography", extra="scale") from error
 
     with _folder(target) as folder, _client(scheduler, folder) as client:
         table = table.seekable(folder)
