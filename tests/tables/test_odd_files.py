@@ -113,3 +113,71 @@ def test_a_file_that_changes_while_it_is_read(ending, change, tmp_path):
     path.unlink()
     with pytest.raises(UserError, match="there is no file"):
         opened.read()
+
+
+@pytest.mark.parametrize(
+    ("value", "form"),
+    [
+        ("$5,923.42", "numbers with a unit"),
+        ("7.876,63 €", "numbers with a unit"),
+        ("90%", "numbers with a unit"),
+        ("(76.50)", "numbers with a unit"),
+        ("5 134 608", "numbers with a unit"),
+        ("9'332.53", "numbers with a unit"),
+        ("EUR 12", "numbers with a unit"),
+        ("17.08.2016", "dates or times"),
+        ("4/19/2020 3:05 PM", "dates or times"),
+        ("23-Jan-2020", "dates or times"),
+        ("March 3, 2020", "dates or times"),
+        ("99:30:00", "dates or times"),
+    ],
+)
+def test_numbers_and_dates_that_are_read_as_text_are_reported(tmp_path, value, form):
+    path = tmp_path / "t.csv"
+    path.write_text("y;x\n" + f"0;{value}\n1;{value}\n" * 20)
+    table, rows = open_table(path).load()
+    assert rows.schema.field("x").type == pa.string()
+    (note,) = table.notes
+    assert note.startswith(f"'x' is read as text: its values look like {form}")
+    assert f"such as {value!r} in row 1" in note
+    # one other value among them: it is text
+    path.write_text("y;x\n" + f"0;{value}\n1;none of these\n" * 20)
+    assert open_table(path).load()[0].notes == ()
+
+
+@pytest.mark.parametrize("words", [("clerk", "cook"), ("A12", "B34"), ("10-20", "20-30"), ("1.2.3.4", "5.6.7.8")])
+def test_other_text_is_not_reported(tmp_path, words):
+    path = tmp_path / "t.csv"
+    path.write_text("y,x\n" + "".join(f"0,{word}\n" for word in words) * 20)
+    assert open_table(path).load()[0].notes == ()
+
+
+def test_names_that_differ_in_spaces_only_are_reported(tmp_path):
+    # to ignore one of them would leave the other to the model
+    path = tmp_path / "t.csv"
+    path.write_text("age, age ,Income,income\n" + "1,2,3,4\n5,6,7,8\n")
+    assert open_table(path).notes == (
+        "the columns 'age' and ' age ' differ only in spaces or capital letters",
+        "the columns 'Income' and 'income' differ only in spaces or capital letters",
+    )
+
+
+def test_what_spreadsheets_and_pandas_write_for_a_missing_value(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,x\n#N/A,<NA>\n2,y\n")
+    assert open_table(path).read().to_pydict() == {"a": [1, None, 2], "b": ["x", None, "y"]}
+
+
+def test_ten_thousand_columns(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(",".join(f"{row}{k}" for k in range(10_000)) for row in ("c", "1", "2")) + "\n")
+    table, rows = open_table(path).load()
+    assert (rows.num_columns, rows.num_rows, table.notes) == (10_000, 2, ())
+
+
+def test_a_delimiter_at_the_end_of_each_line_makes_a_column_without_values(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,\n" + '1,"two\nlines",\n2,x,\n' * 20)
+    rows = open_table(path).read()
+    assert rows.column_names == ["a", "b", "column_3"]
+    assert rows["column_3"].null_count == rows.num_rows == 40

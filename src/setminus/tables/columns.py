@@ -40,7 +40,7 @@ __all__ = [
     "to_text",
 ]
 
-MISSING = ("", "?", "NA", "N/A", "n/a", "null", "NULL", "nan", "NaN")
+MISSING = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "null", "NULL", "nan", "NaN")
 """Text that stands for a missing value."""
 
 FLAGS = {"yes": 1, "no": 0, "y": 1, "n": 0, "true": 1, "false": 0, "t": 1, "f": 0, "1": 1, "0": 0}

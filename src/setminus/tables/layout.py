@@ -149,6 +149,12 @@ def sniff(
             )
         elif _counts_up(numbers):
             notes.append(f"the numbers {numbers[0]}, {numbers[1]} ... of the first line were taken for column names")
+    names = _names(first, header, where)
+    folded: dict[str, str] = {}
+    for name in names:
+        other = folded.setdefault(name.strip().casefold(), name)
+        if other != name:
+            notes.append(f"the columns {shown(other)} and {shown(name)} differ only in spaces or capital letters")
     if header and whole and line_end not in text.strip("\r\n"):
         raise UserError(
             f"{where} has one line only, which was taken for column names",
@@ -158,7 +164,7 @@ def sniff(
         # where commas separate, one inside a number is a decimal sign only if the user says so
         decimal = "." if separator == "," else proven_sign(cell for record in records[1:] for cell in record)
     return Layout(
-        _names(first, header, where),
+        names,
         separator,
         header,
         padded,
@@ -412,13 +418,20 @@ class Survey:
         return notes
 
     def _text_notes(self) -> list[str]:
-        """Columns that are read as text because of a few values among numbers."""
+        """Columns that are read as text because of a few values among numbers, or because of how they are written."""
         notes = []
         other = other_sign(self.layout.decimal)
         for name, column in zip(self.layout.names, self._columns, strict=True):
             found = column.numerals
             odd, numbers = found.others + found.contraries, found.numbers + found.contraries
-            if column.kind == pa.string() and found.stray is not None and numbers > found.others:
+            if column.kind == pa.string() and len(found.forms) == 1 and (form := min(found.forms, key=str)):
+                row, value = found.stray or (0, "")
+                plain = "dates as 2020-01-31, times as 09:30:00" if "date" in form else "plain numbers such as -1234.5"
+                notes.append(
+                    f"{shown(name)} is read as text: its values look like {form}, such as {shown(value)} in row "
+                    f"{row + 1:,} (write {plain} to use them)"
+                )
+            elif column.kind == pa.string() and found.stray is not None and numbers > found.others:
                 row, value = found.stray
                 notes.append(
                     f"{shown(name)} is read as text: {odd:,} of its {found.numbers + odd:,} values are no numbers, "

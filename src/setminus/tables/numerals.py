@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -85,6 +85,21 @@ NUMBER = "|".join((*_patterns("."), *_patterns(",")))
 """The pattern of a number by either decimal sign, for Python and for pyarrow."""
 EITHER = re.compile(rf"\s*({NUMBER})\s*", re.ASCII)
 
+_UNIT = r"(%|[$€£¥₹]|EUR|USD|GBP|CHF|JPY|SEK|NOK|DKK|PLN|CZK|kr|zł)"
+_SPACED = r"[1-9]\d{0,2}([ '\u2019\u00a0\u202f]\d{3})+([.,]\d+)?"
+_MONTH = r"[^\W\d_]{3,9}\.?"
+_CLOCK = r"\d{1,3}:\d{2}(:\d{2}(\.\d+)?)?( ?[AaPp]\.?[Mm]\.?)?"
+FORMS = {
+    "numbers with a unit, spaces or brackets": re.compile(
+        rf"[+-]?{_UNIT}?\s?[+-]?\(?{_UNIT}?\s?(({NUMBER})|{_SPACED})\s?{_UNIT}?\)?"
+    ),
+    "dates or times": re.compile(
+        rf"(\d{{1,4}}[./-]\d{{1,2}}[./-]\d{{1,4}}|\d{{1,2}}[ .-]+{_MONTH}[ .-]+\d{{2,4}}|{_MONTH} \d{{1,2}},? \d{{4}})"
+        rf"([ T,]+{_CLOCK}.{{0,6}})?|{_CLOCK}"
+    ),
+}
+"""Text that stands for numbers or dates in a form that is not read as such."""
+
 
 def is_number(cell: str) -> bool:
     """Whether a cell is a number by either decimal sign.
@@ -149,8 +164,19 @@ def looks_numeric(words: pa.StringArray) -> bool:
     >>> looks_numeric(pa.array(["59,915", "7", "unknown"])), looks_numeric(pa.array(["a", "b", "7"]))
     (True, False)
     """
-    some = words.take(np.arange(0, len(words), -(-len(words) // TRIED)))
-    return 2 * sum(map(is_number, some.to_pylist())) > len(some)
+    some = _sample(words)
+    return 2 * sum(map(is_number, some)) > len(some)
+
+
+def _sample(words: pa.StringArray) -> list[str]:
+    found: list[str] = words.take(np.arange(0, len(words), -(-len(words) // TRIED))).to_pylist()
+    return found
+
+
+def _form(words: pa.StringArray) -> str | None:
+    """The form of numbers or dates that every word of a sample has."""
+    some = [word.strip() for word in _sample(words)]
+    return next((form for form, pattern in FORMS.items() if all(map(pattern.fullmatch, some))), None)
 
 
 @dataclass
@@ -169,6 +195,8 @@ class Numerals:
         A value with groups of thousands.
     fractions, decisive : bool
         Whether some value has the decimal sign, and whether some value proves it.
+    forms : set of str or None
+        The form of the text in each block that does not hold numbers: one of `FORMS`, or None.
     """
 
     decimal: str
@@ -179,6 +207,7 @@ class Numerals:
     grouped: str | None = None
     fractions: bool = False
     decisive: bool = False
+    forms: set[str | None] = field(default_factory=set)
 
     def add_numbers(self, column: pa.ChunkedArray) -> None:
         """Add a block that was parsed as numbers."""
@@ -196,6 +225,9 @@ class Numerals:
         if not looks_numeric(present):
             self._note_stray(words, present[0].as_py(), first_row)
             self.others += len(present)
+            # one block of other text settles it
+            if None not in self.forms:
+                self.forms.add(_form(present))
             return
         shapes = _shapes(present).dictionary_encode()
         judged = [shape_of(shape, self.decimal) for shape in shapes.dictionary.to_pylist()]
