@@ -1,11 +1,10 @@
-"""Accuracy on a target with another class mix, ours and skada's methods on the same rows.
+"""Accuracy on a target with other class frequencies, our methods and skada's on the same rows.
 
-Two sets of written digits from scikit-learn and from USPS, both as 8 x 8 numbers, so that a row is a short vector as
-embeddings and tables are. The first five classes are frequent in the source and rare in the target, by a share that
-grows; or the source has as many of each, as data that was collected on purpose, and the target alone is shifted. Half
-of the target's rows are seen without labels, the other half are scored. Every method is as it comes from its library;
-skada's have scikit-learn's support vector machine, which does better here than a small network. One record for each
-pair, shift, method and seed; those already there are not run again.
+Two sets of written digits, from scikit-learn and from USPS, both as 8 x 8 numbers: a row is a short vector, as in
+tables. The first five classes are frequent in the source and rare in the target; or the source is balanced, and only
+the target is shifted. Half of the target's rows are used without labels, the other half are scored. Every method has
+its library's defaults; skada's use scikit-learn's support vector machine, which is more accurate here than a small
+network. One record for each pair, shift, method and seed; existing ones are not run again.
 """
 
 from __future__ import annotations
@@ -22,12 +21,11 @@ import torch
 from numpy.typing import NDArray
 from setminus_paper.data.images import load_images
 from setminus_paper.data.label_shift import shift_by_halves
-from sklearn import config_context, set_config
 from sklearn.datasets import load_digits
-from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
-from benchmarks.resuming import already
+from benchmarks.libraries import skada
+from benchmarks.resuming import existing_keys
 from setminus.adaptation.adapter import OrthogonalAdapter
 from setminus.datasets.split import Split, random_split
 from setminus.records import append_record, versions
@@ -35,22 +33,20 @@ from setminus.records import append_record, versions
 Floats = NDArray[np.float64]
 Key = tuple[str, float, str, int]
 
-RECORDS = Path("results/adapters/records.jsonl")
-SEEDS = range(5)
 EVEN = "even "
 SHIFTS = {
     **dict.fromkeys(("optical-usps", "usps-optical"), (0.5, 0.7, 0.85)),
     **dict.fromkeys((f"{EVEN}optical-usps", f"{EVEN}usps-optical"), (0.95,)),
 }
-"""By pair; of one that is `EVEN` the source has as many rows of each half of the classes, whatever the shift."""
+"""By pair; the source of an `EVEN` pair is balanced whatever the shift."""
 SIDE = 8
-MOST_SOURCE_ROWS, MOST_TARGET_ROWS = 2_000, 3_000
+MAX_SOURCE_ROWS, MAX_TARGET_ROWS = 2_000, 3_000
 OURS = ("source_only", "dann", "vada", "vada_iw", "vada_orthogonal")
 COMMAND = "python -m benchmarks adapters"
 
 
 class Rows(NamedTuple):
-    """What a method is fitted on, and what it is scored on; y of target rows in `y` is -1."""
+    """Rows to fit on, with -1 as the label of target rows, and rows to score."""
 
     X: Floats
     y: NDArray[np.int64]
@@ -62,9 +58,9 @@ class Rows(NamedTuple):
 Predict = Callable[[Rows, int], NDArray[np.int64]]
 
 
-def run(seeds: Sequence[int] = SEEDS, records: Path = RECORDS, again: str | None = None) -> None:
-    """Run what is missing and append its records."""
-    done = already(records, key, again)
+def run(seeds: Sequence[int], records: Path, again: str | None = None) -> None:
+    """Run missing methods and append their records."""
+    done = existing_keys(records, key, again)
     torch.set_num_threads(1)
     for seed in seeds:
         for pair, shifts in SHIFTS.items():
@@ -96,17 +92,17 @@ def measured(name: str, rows: Rows, pair: str, shift: float, seed: int) -> dict[
 
 
 def key(record: dict[str, Any]) -> Key:
-    """What makes a record one of a kind."""
+    """What identifies a record."""
     return record["config"]["pair"], record["config"]["shift"], record["name"], record["seed"]
 
 
 def digits(pair: str, shift: float, seed: int) -> Rows:
-    """Both domains with the shift, if the source has one, and its reverse, and the target rows that are scored."""
+    """Both domains with opposite shifts, or an even source, and the target rows that are scored."""
     source, target = (_SETS[name]() for name in pair.removeprefix(EVEN).split("-"))
     of_source = 0.5 if pair.startswith(EVEN) else shift
     source = shift_by_halves(source, of_source, 1 - of_source, seed=seed)
     target = shift_by_halves(target, 1 - shift, shift, seed=seed)
-    source, target = _fewer(source, MOST_SOURCE_ROWS, seed), _fewer(target, MOST_TARGET_ROWS, seed)
+    source, target = _fewer(source, MAX_SOURCE_ROWS, seed), _fewer(target, MAX_TARGET_ROWS, seed)
     seen, scored = random_split(target, (0.5, 0.5), seed=seed)
     return Rows(
         np.concatenate([source.x, seen.x]),
@@ -142,20 +138,7 @@ def _ours(rows: Rows, seed: int, *, method: str, **options: Any) -> NDArray[np.i
 
 
 def _skada(rows: Rows, seed: int, *, method: str, **options: Any) -> NDArray[np.int64]:
-    with config_context():
-        import skada
-
-        # importing it asks for this once and for all; the context gives the setting back
-        set_config(enable_metadata_routing=True)
-        if method == "JDOTClassifier":
-            model = skada.JDOTClassifier(SVC(random_state=seed), metric="hinge", **options)
-        else:
-            machine = SVC(random_state=seed).set_fit_request(sample_weight=True)
-            steps = (getattr(skada, method)(**options), machine) if method else (machine,)
-            model = skada.make_da_pipeline(*steps)
-        model.fit(rows.X, rows.y, sample_domain=rows.sample_domain)
-        predicted: NDArray[np.int64] = model.predict(rows.scored, sample_domain=np.full(len(rows.scored), -1))
-        return predicted
+    return skada(method, rows.X, rows.y, rows.sample_domain, seed, **options)(rows.scored)
 
 
 METHODS: dict[str, Predict] = {
@@ -170,7 +153,7 @@ METHODS: dict[str, Predict] = {
     "skada SubspaceAlignment": partial(_skada, method="SubspaceAlignmentAdapter"),
     "skada JDOT": partial(_skada, method="JDOTClassifier"),
     "skada JCPOTLabelProp": partial(_skada, method="JCPOTLabelPropAdapter"),
-    # it has no default; of 0.03, 0.12, 0.5 and 1 the best on seed 0
+    # no default: the best of 0.03, 0.12, 0.5 and 1 on seed 0
     "skada MMDTarSReweight": partial(_skada, method="MMDTarSReweightAdapter", gamma=1.0),
 }
-"""The last two are made for other class frequencies in the target."""
+"""The last two are designed for other class frequencies in the target."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
+from benchmarks.libraries import Scored
 from setminus.datasets.split import Split, random_split
 from setminus.datasets.tabular import load_adult
 
@@ -20,14 +21,14 @@ FOLDS = 5
 
 @dataclass(frozen=True, eq=False)
 class Adult:
-    """One split, and what several methods need of it; each property is computed when first asked for.
+    """One split with the base models that methods share; each property is computed when first needed.
 
     Attributes
     ----------
     seed : int
-        Of the split, the models and the folds.
+        Seed of the split, the models and the folds.
     train, test : Split
-        Where methods learn and tune, and where they are measured.
+        Rows to learn and tune on, and rows to measure on.
     """
 
     seed: int
@@ -36,13 +37,9 @@ class Adult:
 
     @property
     def model(self) -> Any:
-        """The base model, not fitted: scikit-learn's gradient boosting as it comes, told which columns are codes."""
-        return self.boosting(self.seed)
-
-    def boosting(self, seed: int) -> Any:
-        """The base model with another seed."""
+        """The base model, not fitted: scikit-learn's gradient boosting with its defaults and categorical columns."""
         columns = [self.train.feature_names.index(name) for name in self.train.categorical]
-        return HistGradientBoostingClassifier(categorical_features=columns, random_state=seed)
+        return HistGradientBoostingClassifier(categorical_features=columns, random_state=self.seed)
 
     @cached_property
     def holdout(self) -> tuple[Split, Split]:
@@ -51,16 +48,17 @@ class Adult:
         return fit, tune
 
     @cached_property
-    def scored_holdout(self) -> Scored:
-        """Labels and groups predicted on the 30 % and on the test rows, by models of the 70 %."""
+    def scored_holdout(self) -> tuple[Scored, Scored, float]:
+        """The 30 % and the test rows with labels and groups predicted by models of the 70 %, and their seconds."""
         start = time.perf_counter()
         fit, tune = self.holdout
         label, group = self.model.fit(fit.x, fit.y), self.model.fit(fit.x, fit.z1)
-        return Scored(tune, _scores(label, group, tune), _scores(label, group, self.test), time.perf_counter() - start)
+        scored = [_scored(rows, _scores(label, group, rows)) for rows in (tune, self.test)]
+        return scored[0], scored[1], time.perf_counter() - start
 
     @cached_property
-    def scored_crossfit(self) -> Scored:
-        """The same on all training rows out of fold, and on the test rows by models of all training rows."""
+    def scored_crossfit(self) -> tuple[Scored, Scored, float]:
+        """The same with all training rows out of fold, and the test rows by models of all training rows."""
         start = time.perf_counter()
         rows = self.train
         folds = StratifiedKFold(FOLDS, shuffle=True, random_state=self.seed)
@@ -72,27 +70,8 @@ class Adult:
             ]
         )
         label, group = self.model.fit(rows.x, rows.y), self.model.fit(rows.x, rows.z1)
-        return Scored(rows, out_of_fold, _scores(label, group, self.test), time.perf_counter() - start)
-
-
-@dataclass(frozen=True, eq=False)
-class Scored:
-    """What a post-processing method is given: rows to tune on and test rows, each as p(y | x) beside p(u | x).
-
-    Attributes
-    ----------
-    rows : Split
-        The rows to tune on.
-    tune, test : ndarray of shape (n, 4)
-        p(y=0 | x), p(y=1 | x), p(Female | x), p(Male | x).
-    seconds : float
-        What the models behind the scores took.
-    """
-
-    rows: Split
-    tune: NDArray[np.float64]
-    test: NDArray[np.float64]
-    seconds: float
+        test = _scored(self.test, _scores(label, group, self.test))
+        return _scored(rows, out_of_fold), test, time.perf_counter() - start
 
 
 def pooled(seed: int) -> Adult:
@@ -112,6 +91,10 @@ def pooled(seed: int) -> Adult:
 def original(seed: int) -> Adult:
     """The two original files as they are; the seed moves the models and the folds only."""
     return Adult(seed, *load_adult(encoding="raw"))
+
+
+def _scored(rows: Split, proba: NDArray[np.float64]) -> Scored:
+    return Scored(proba, rows.y, rows.z1)
 
 
 def _scores(label: Any, group: Any, rows: Split) -> NDArray[np.float64]:

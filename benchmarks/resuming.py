@@ -1,4 +1,4 @@
-"""Which records are there already, so that a run that was stopped goes on where it was."""
+"""Which records exist already, so that a stopped run continues where it was."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from setminus.records import append_record, read_records
 Key = TypeVar("Key")
 
 
-def already(records: Path, key: Callable[[dict[str, Any]], Key], again: str | None = None) -> set[Key]:
-    """The keys of the records that are there; those of methods with `again` in their name are removed first."""
+def existing_keys(records: Path, key: Callable[[dict[str, Any]], Key], again: str | None = None) -> set[Key]:
+    """The keys of the existing records; those of methods with `again` in their name are removed first."""
     if not records.exists():
         return set()
     found = read_records(records)

@@ -12,8 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from setminus_paper.fairness.network import TabularNetwork
-from setminus_paper.fairness.training import BATCH, BETAS, RATE, FairTask
+from setminus_paper.fairness.training import BATCH, BETAS, RATE, FairTask, TabularNetwork
 from setminus_paper.fairness.trials import Trials, adult_trials
 from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.utils.data import DataLoader, TensorDataset

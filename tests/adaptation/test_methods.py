@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from setminus_paper.adaptation.adda import Adda  # noqa: E402
+from setminus_paper.adaptation.rivals import Adda  # noqa: E402
 from torch.nn.functional import logsigmoid  # noqa: E402
 
 from setminus.adaptation.adaptation_task import AdaptationConfig, DomainData  # noqa: E402

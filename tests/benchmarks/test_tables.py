@@ -14,7 +14,7 @@ from setminus_paper.report.style_transfer_rows import rows_of as transfer_rows
 from benchmarks import laboratory_page, tables
 from benchmarks.peers import key
 from benchmarks.points import OURS, lead, points_of
-from benchmarks.resuming import already
+from benchmarks.resuming import existing_keys
 from setminus.records import append_record, read_records
 
 ROOT = Path(__file__).parents[2]
@@ -96,8 +96,8 @@ def test_again_removes_only_what_is_named(tmp_path):
     path = tmp_path / "records.jsonl"
     for r in with_peer(0.865, 0.04):
         append_record(path, r)
-    everything = already(path, key)
-    kept = already(path, key, again="tuned")
+    everything = existing_keys(path, key)
+    kept = existing_keys(path, key, again="tuned")
     assert {name for _, name, _ in everything - kept} == set(OURS.values())
     assert len(read_records(path)) == len(kept)
 

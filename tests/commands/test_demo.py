@@ -102,7 +102,7 @@ def test_the_parts_that_train_networks_at_a_tiny_size(command, tmp_path, monkeyp
 
     from setminus_paper.adaptation import small_digits
     from setminus_paper.transfer import table1
-    from setminus_paper.transfer.style_transfer_tables import Translation
+    from setminus_paper.transfer.translation import Translation
 
     from setminus.transfer.domain_classifiers import ClassifierConfig
 

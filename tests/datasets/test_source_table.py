@@ -2,7 +2,7 @@ import hashlib
 import re
 
 import pytest
-from setminus_paper.data.image_sets import IMAGE_SETS
+from setminus_paper.data.images import IMAGE_SETS
 
 from setminus.datasets import sources
 from setminus.datasets.source_table import SOURCES, Source

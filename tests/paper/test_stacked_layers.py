@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from setminus_paper.fairness.network import TabularNetwork
+from setminus_paper.fairness.training import TabularNetwork
 from setminus_paper.stacked import Stacked
 from setminus_paper.stacked_layers import StackedLayers
 from torch import nn

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from math import gcd
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+from sklearn.manifold import TSNE
+from torch import nn
 
-from setminus.adaptation.adaptation_task import (
-    AdaptationConfig,
-    AdaptationTask,
-    DomainData,
-    class_logits,
-)
+from setminus.adaptation.adaptation_task import AdaptationConfig, AdaptationTask, DomainData, class_logits
 from setminus.adaptation.methods import METHODS as LIBRARY
 from setminus.adaptation.target_prior import LabelShift
 from setminus.adaptation.vada import VadaNetworks
@@ -24,15 +24,26 @@ from setminus.nn.networks import AdaptationNetwork, DomainDiscriminator, seeded
 from setminus.nn.passes import fast_precision, prepare
 from setminus.nn.training import Outcome, TrainingConfig, train
 from setminus.progress import tracked
-from setminus_paper.adaptation.adda import Adda
-from setminus_paper.adaptation.cycada import Cycada
-from setminus_paper.adaptation.feature_view import FeatureView
-from setminus_paper.adaptation.pairs import PAIRS, Scoring, ShiftedPair, check_shift, load_pair
-from setminus_paper.adaptation.rows import ORTHOGONAL, OTHER_SOURCE, PAPER, ROWS
-from setminus_paper.adaptation.sizes import FIRST_SEED, PHOTOGRAPHS, SIZES, Scale, Size
+from setminus_paper.adaptation.rivals import Adda, Cycada
+from setminus_paper.adaptation.settings import (
+    FIRST_SEED,
+    ORTHOGONAL,
+    OTHER_SOURCE,
+    PAIRS,
+    PHOTOGRAPHS,
+    ROWS,
+    SIZES,
+    Scale,
+    Scoring,
+    ShiftedPair,
+    Size,
+    check_shift,
+    load_pair,
+    paper_accuracy,
+)
 from setminus_paper.run import Run
 
-__all__ = ["CLAIM", "DEFAULT_SEEDS", "JOB", "METHODS", "PAIRS", "PAPER", "SELECTION", "SHIFTS", "plan"]
+__all__ = ["CLAIM", "DEFAULT_SEEDS", "JOB", "METHODS", "PAIRS", "SELECTION", "SHIFTS", "plan"]
 
 CLAIM = (
     "Where source and target have other class frequencies, VADA that plays against the orthogonal discriminator is "
@@ -42,25 +53,30 @@ DEFAULT_SEEDS = 3
 JOB = "domain_adaptation"
 
 SELECTION = "information"
-"""Which evaluation counts: that with the largest mutual information between a target image and its predicted class,
-``entropy(mean(proba)) - mean(entropy(proba))`` over the images that are adapted to, of those after the domains met. It
-looks at no label of the target. "last" and "test_oracle", the best of all by the target's labels as in the paper, are
-recorded beside it."""
+"""The selected evaluation, among those after adaptation began, has the largest mutual information between a target
+image and its predicted class, ``entropy(mean(proba)) - mean(entropy(proba))`` over the images that are adapted to. It
+uses no label of the target. "last" and "test_oracle", the best by the target's labels as in the paper, are also
+recorded."""
 
 METHODS = tuple(ROWS)
 TASKS: dict[str, type[AdaptationTask]] = {**LIBRARY, "adda": Adda, "cycada": Cycada}
 MAIN_PAIRS = ("mnist-mnist_m", "svhn-mnist", "mnist-usps", "syn_signs-gtsrb")
-"""Those with every method and every seed; the others have the methods of `COMPARED` and one seed."""
+"""Pairs with every method and every seed; the others have the methods of `COMPARED` and one seed."""
 COMPARED = ("source_only", "vada", "vada_iw", *ORTHOGONAL)
 DIGITS_ONLY = {"cycada": ("mnist-mnist_m", "svhn-mnist", "mnist-usps")}
-"""Methods for some pairs only: CyCADA's generators are made for digits, as in the paper."""
+"""Methods for some pairs only: CyCADA's generators are designed for digits, as in the paper."""
 SHIFT = 0.7
 SHIFTS = (SHIFT,)
-"""Where no others are asked for: the paper's alone."""
+"""By default the paper's alone."""
 CURVE_METHODS = ("source_only", "vada", *ORTHOGONAL)
-"""Those at other shifts than the paper's."""
+"""Methods at other shifts than the paper's."""
 VIEWED_METHODS = ("source_only", "vada", "vada_orthogonal_shrunk")
-"""Whose features are recorded in two dimensions, at the paper's shift and on a pair's first seed."""
+"""Methods whose features are recorded in two dimensions, at the paper's shift and on a pair's first seed."""
+VIEWED_ROWS = 150
+"""Of each domain, in a view of the features."""
+COMPONENTS = 30
+"""Number of principal components for t-SNE: with all features it is slow and fits mostly noise."""
+PERPLEXITY = 30.0
 
 
 def plan(
@@ -70,7 +86,7 @@ def plan(
     pairs: Sequence[str] = tuple(PAIRS),
     shifts: Sequence[float] = SHIFTS,
 ) -> list[Run]:
-    """Every method on every pair at every shift, as far as the table has them.
+    """Every method on every pair at every shift that the table has.
 
     Parameters
     ----------
@@ -106,7 +122,7 @@ def plan(
         if name in methods
     ]
     for kind, names, known in (("method", methods, METHODS), ("pair", pairs, PAIRS)):
-        # all of them are what somebody gets who names none: only a choice can be in vain
+        # the default names all of them: only a choice can be impossible
         left_out = {*names} - {run.config[kind] for run in runs}
         if left_out and {*names} != {*known}:
             raise UserError(
@@ -122,7 +138,7 @@ def plan(
 def measure(seeds: tuple[int, ...], *, pair: str, method: str, shift: float, size: Size) -> Iterator[dict[str, Any]]:
     """Adapt by one method, seed by seed."""
     row = ROWS[method]
-    about = {"label": row.label, "options": row.options, "paper": PAPER.get(pair, {}).get(method)}
+    about = {"label": row.label, "options": row.options, "paper": paper_accuracy(pair, method)}
     if pair in OTHER_SOURCE:
         about["other_source"] = OTHER_SOURCE[pair]
     for seed in seeds:
@@ -136,7 +152,7 @@ def measure(seeds: tuple[int, ...], *, pair: str, method: str, shift: float, siz
 def adapted(
     loaded: ShiftedPair, pair: str, method: str, size: Size, *, seed: int, viewed: bool = False
 ) -> dict[str, Any]:
-    """Train one method with the hyper-parameters of a pair, and look at it along the way; plain JSON.
+    """Train one method with the hyper-parameters of a pair; metrics as plain JSON.
 
     `viewed` adds the features of both domains in two dimensions, see `FeatureView`.
     """
@@ -150,7 +166,7 @@ def adapted(
         TrainingConfig(steps=steps, seed=seed, log_every=log_every, evaluate_every=every, precision=precision),
         observers=() if view is None else (view,),
     )
-    # which one differs between machines, and with it the last digits
+    # the precision differs between machines, and with it the last digits
     found = {**_metrics(outcome, loaded, task.met), "precision": precision}
     return found if view is None else {**found, "features": view.metrics()}
 
@@ -158,7 +174,7 @@ def adapted(
 def make_task(
     data: DomainData, pair: str, method: str, size: Size, *, seed: int, scoring: Scoring | None = None
 ) -> tuple[AdaptationTask, int]:
-    """A method with fresh networks, and its number of steps; `scoring` is looked at in evaluations only."""
+    """A method with new networks, and its number of steps; `scoring` is used in evaluations only."""
     row, width = ROWS[method], size.photograph_width if pair in PHOTOGRAPHS else size.width
     networks = seeded(seed, partial(_networks, data.n_classes, width))
     steps, warmup = size.schedule(pair, method, data)
@@ -179,7 +195,7 @@ def make_task(
 
 
 def information(proba: NDArray[np.float64]) -> dict[str, float]:
-    """The mutual information of row and predicted class, and the mean entropy that it loses; neither needs labels.
+    """The mutual information of row and predicted class, and the mean entropy of a row; neither needs labels.
 
     Examples
     --------
@@ -193,15 +209,11 @@ def information(proba: NDArray[np.float64]) -> dict[str, float]:
 
 
 def select(evaluations: Sequence[dict[str, Any]], met: int = 0) -> int:
-    """The place of the evaluation that counts, by `SELECTION`; of equal ones the last.
+    """The index of the selected evaluation, by `SELECTION`; the last of equal ones.
 
-    Parameters
-    ----------
-    evaluations : sequence of dict
-    met : int, default=0
-        Steps after which the domains met: what was before is not adapted, and does not count. Answers that are spread
-        over all classes have the most information, also where the target has few of some: a network whose classes
-        are balanced and that has not seen the target would be taken for the best.
+    Evaluations up to the step `met`, when adaptation began, are excluded. Predictions that are spread over all classes
+    have the most information, even where the target has few rows of some: a balanced network that has not seen the
+    target would be selected.
     """
     scores = [(one["step"] > met, one[SELECTION]) for one in evaluations]
     return max(range(len(scores)), key=lambda place: (scores[place], place))
@@ -252,7 +264,7 @@ def _metrics(outcome: Outcome, loaded: ShiftedPair, met: int) -> dict[str, Any]:
         "prior": {
             "source": _rounded(data.source_prior),
             "target": _rounded(loaded.scoring.target_prior),
-            # of a method without an estimate there is only what it predicts
+            # a method without an estimate has its predictions only
             "estimated": [_rounded(one["target_prior"]) for one in found] if "target_prior" in found[0] else None,
             "predicted": [one["predicted"] for one in found],
         },
@@ -269,7 +281,7 @@ def _metrics(outcome: Outcome, loaded: ShiftedPair, met: int) -> dict[str, Any]:
 
 
 def _losses(history: list[dict[str, Any]]) -> dict[str, list[float | None]]:
-    """By step; before the domains meet, some are not there yet."""
+    """By step; some losses begin with adaptation."""
     names = dict.fromkeys(name for entry in history for name in entry)
     return {name: [round(entry[name], 4) if name in entry else None for entry in history] for name in names}
 
@@ -283,3 +295,86 @@ def _entropy(proba: NDArray[np.float64]) -> NDArray[np.float64]:
 def _rounded(values: Any) -> list[float]:
     rounded: list[float] = np.round(np.asarray(values, dtype=np.float64), 4).tolist()
     return rounded
+
+
+class FeatureView:
+    """An observer of training that records the features of some rows of each domain, in two dimensions.
+
+    "before" is the end of the warm-up, where it has to be called: see `every`. "after" is the time of `metrics`. It
+    changes nothing in the training, and uses no label before `metrics`. Source rows are held-out ones if there are
+    any; the target's are those of `scoring`.
+    """
+
+    def __init__(self, task: AdaptationTask, scoring: Scoring) -> None:
+        self.task = task
+        data = task.data
+        rows, labels = data.source, data.source_labels
+        if data.held_out is not None and data.held_out_labels is not None:
+            rows, labels = data.held_out, data.held_out_labels
+        source, target = _spread(len(rows)), _spread(len(scoring.labels))
+        self._source, self._target = rows[source], scoring.images[target]
+        self._classes = labels.numpy(force=True)[source], scoring.labels[target]
+        self._before: NDArray[np.float64] | None = None
+
+    def every(self, steps: int) -> int:
+        """The logging interval that includes every multiple of `steps` and the end of the warm-up."""
+        return gcd(steps, self.task.config.warmup)
+
+    def __call__(self, step: int, values: Mapping[str, float]) -> None:
+        """Keep the features at the end of the warm-up."""
+        if step == self.task.config.warmup:
+            self._before = self._features()
+
+    def metrics(self) -> dict[str, Any]:
+        """Both views, "before" and "after": `xy`, and for each point its `class` and its `domain`, 1 for the target."""
+        if self._before is None:
+            raise UserError(
+                f"step {self.task.config.warmup}, the end of the warm-up, was not observed",
+                do="train for longer, or log every so many steps that one is there.",
+            )
+        points = {
+            "class": [int(label) for labels in self._classes for label in labels],
+            "domain": [domain for domain, labels in enumerate(self._classes) for _ in labels],
+        }
+        views = (("before", self._before), ("after", self._features()))
+        return {when: {"xy": two_dimensions(features).round(2).tolist(), **points} for when, features in views}
+
+    def _features(self) -> NDArray[np.float64]:
+        # each domain by its own statistics: the running ones are those of the target
+        source = flat_features(self.task.networks.encoder, self._source, own_statistics=True)
+        return np.concatenate([source, flat_features(self.task.predictor[0], self._target)])
+
+
+def flat_features(encoder: nn.Module, x: torch.Tensor, *, own_statistics: bool = False) -> NDArray[np.float64]:
+    """The encoder's features as a matrix of shape (n, number of features), as the discriminator of domains gets them.
+
+    Examples
+    --------
+    >>> flat_features(nn.Conv2d(3, 2, 1), torch.zeros(5, 3, 4, 4)).shape
+    (5, 32)
+    """
+    flat = class_logits(nn.Identity(), nn.Sequential(encoder, nn.Flatten()), x, own_statistics=own_statistics)
+    features: NDArray[np.float64] = flat.double().cpu().numpy()
+    return features
+
+
+def two_dimensions(features: NDArray[np.float64], *, random_state: int = 0) -> NDArray[np.float64]:
+    """t-SNE of the principal components, of shape (n, 2); distances between clusters and their sizes mean nothing.
+
+    Examples
+    --------
+    >>> two_dimensions(np.random.default_rng(0).normal(size=(20, 5))).shape
+    (20, 2)
+    """
+    if features.ndim != 2 or len(features) < 4:
+        raise UserError(f"features have shape {features.shape}", expected="four rows or more, each with its features")
+    parts = PCA(min(COMPONENTS, *features.shape), random_state=random_state).fit_transform(features)
+    # at most a third of the rows can be neighbors
+    perplexity = min(PERPLEXITY, (len(parts) - 1) / 3)
+    places = TSNE(perplexity=perplexity, init="pca", random_state=random_state).fit_transform(parts)
+    return np.asarray(places, dtype=np.float64)
+
+
+def _spread(n: int) -> NDArray[np.int64]:
+    """Rows at equal distances: some sets are sorted by class, so their first rows have one class."""
+    return np.linspace(0, n - 1, min(VIEWED_ROWS, n)).astype(np.int64)

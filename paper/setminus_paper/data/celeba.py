@@ -1,9 +1,8 @@
-"""Faces of CelebA in two domains that differ in two attributes, read from the official files.
+"""Faces of CelebA in two domains that differ in two attributes, and the four groups of those attributes.
 
 The paper's CelebA-GH has non-blond men as domain A and blond women as domain B: `z1` is the sex, to be changed,
-`z2` the hair, to be kept. Any two of the forty attributes will do. In a `Split` of faces `y` is the domain, or -1
-for the faces of neither: those that tell the two attributes apart, and from which the oracles learn. The transfer
-learns from ``split.take(split.y >= 0)``.
+`z2` the hair, to be kept. Any two of the forty attributes can be used. In a `Split` of faces `y` is the domain, or -1
+for faces of neither, which separate the two attributes: oracles learn from them, the transfer does not.
 """
 
 from __future__ import annotations
@@ -13,16 +12,31 @@ import functools
 import logging
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from setminus.datasets.image_files import check_size, decode_into, show_names, stored_files
 from setminus.datasets.sources import ChecksumError, DataUnavailableError
-from setminus.datasets.split import UNLABELLED, Split
+from setminus.datasets.split import UNLABELLED, Split, random_split
 from setminus.errors import UserError
+
+__all__ = [
+    "CELEBA",
+    "CELEBA_GH",
+    "CelebaTask",
+    "environments",
+    "even_groups",
+    "group_weights",
+    "groups_of",
+    "load_celeba",
+    "oracle_orthogonal",
+    "oracle_principal",
+    "split_groups",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -70,18 +84,7 @@ class CelebaTask:
             raise UserError(f"change and keep are both {self.change!r}", do="give two different attributes.")
 
     def roles(self, has_change: Bools, has_keep: Bools) -> tuple[Ints, Ints, Ints]:
-        """Say the domain and both factors of faces that have the attributes or not.
-
-        Parameters
-        ----------
-        has_change, has_keep : bool arrays of shape (n,)
-            Whether each face has the attribute.
-
-        Returns
-        -------
-        y, z1, z2 : int arrays of shape (n,)
-            0 for domain A, 1 for B; `y` is -1 for the faces of neither.
-        """
+        """Domain `y` (0 for A, 1 for B, -1 for neither) and factors z1, z2 of faces, from their attributes."""
         z1 = (has_change != self.a_has_change).astype(np.int64)
         z2 = (has_keep != bool(self.a_has_keep)).astype(np.int64)
         y = z1 if self.a_has_keep is None else np.where(z1 == z2, z1, UNLABELLED)
@@ -148,6 +151,70 @@ def load_celeba(
     x = np.empty((len(rows), size, size, 3), dtype=np.uint8)
     decode_into(x, _wanted(place, {names[row]: i for i, row in enumerate(rows)}))
     return Split(x=x, y=y[rows], z1=z1[rows], z2=z2[rows])
+
+
+def split_groups(split: Split, fractions: Sequence[float], seed: int) -> tuple[Split, ...]:
+    """Split faces at random into parts, stratified by the groups of (z1, z2); the paper has (0.8, 0.2)."""
+    rows = Split(x=np.arange(len(split)), y=groups_of(split))
+    return tuple(split.take(part.x) for part in random_split(rows, fractions, seed))
+
+
+def groups_of(split: Split) -> NDArray[np.int64]:
+    """The group of each row, ``2 * z1 + z2``."""
+    z1, z2 = _factors(split)
+    return np.asarray(2 * z1 + z2)
+
+
+def group_weights(split: Split) -> NDArray[np.float64]:
+    """Weights of mean 1 that balance the groups of (z1, z2): ``n / (number of groups * size of the row's group)``.
+
+    If all four groups exist, the factors are independent under these weights.
+
+    Examples
+    --------
+    >>> z1, z2 = np.array([0, 0, 0, 1]), np.array([0, 0, 0, 1])
+    >>> group_weights(Split(x=np.zeros(4), y=z1, z1=z1, z2=z2)).round(3).tolist()
+    [0.667, 0.667, 0.667, 2.0]
+    """
+    _, group, sizes = np.unique(groups_of(split), return_inverse=True, return_counts=True)
+    return np.asarray(len(split) / (len(sizes) * sizes[group]))
+
+
+def even_groups(split: Split, seed: int) -> Split:
+    """Balance the groups of (z1, z2) by repeating faces, for methods that take no weights.
+
+    Examples
+    --------
+    >>> z1, z2 = np.array([0, 0, 0, 1]), np.array([0, 0, 0, 1])
+    >>> even_groups(Split(x=np.zeros(4), y=z1, z1=z1, z2=z2), seed=0).y.mean()
+    np.float64(0.5)
+    """
+    rng = np.random.default_rng(seed)
+    group = groups_of(split)
+    members = [rng.permutation(np.flatnonzero(group == one)) for one in np.unique(group)]
+    largest = max(map(len, members))
+    return split.take(rng.permutation(np.concatenate([np.resize(rows, largest) for rows in members])))
+
+
+def oracle_principal(split: Split) -> Split:
+    """All four groups with ``y = z1``: under `group_weights` only `z1` predicts the class."""
+    return _all_groups(replace(split, y=_factors(split)[0]))
+
+
+def oracle_orthogonal(split: Split) -> Split:
+    """All four groups with ``y = z2``: under `group_weights` only `z2` predicts the class."""
+    return _all_groups(replace(split, y=_factors(split)[1]))
+
+
+def environments(split: Split) -> list[Split]:
+    """The paper's two environments, which share only p(y | z1).
+
+    The first has the two groups in which ``z1 == z2``, so that both factors predict the class; the second has all
+    four. In both ``y = z1``.
+    """
+    everything = oracle_principal(split)
+    z1, z2 = _factors(split)
+    return [everything.take(z1 == z2), everything]
 
 
 _ADVICE = (
@@ -242,3 +309,19 @@ def _wanted(place: Path, rows: dict[str, int]) -> Iterator[tuple[int, str, bytes
             f"{stored} lacks {len(missing)} of {len(rows)} faces that {ATTRIBUTES} lists, {show_names(missing)}",
             do="use both files of the same copy.",
         )
+
+
+def _factors(split: Split) -> tuple[NDArray[Any], NDArray[Any]]:
+    if split.z1 is None or split.z2 is None:
+        raise UserError("the split has no z1 or no z2", do="both factors are needed, as from load_celeba.")
+    return split.z1, split.z2
+
+
+def _all_groups(split: Split) -> Split:
+    sizes = np.bincount(groups_of(split), minlength=4)
+    if not sizes.all():
+        raise UserError(
+            f"the groups (z1, z2) = 00, 01, 10, 11 have {sizes.tolist()} rows",
+            do="where one is empty the two factors cannot be told apart. Choose other attributes or more faces.",
+        )
+    return split

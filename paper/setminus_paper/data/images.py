@@ -1,4 +1,4 @@
-"""The image sets of the paper, one call each: prepared files where they are, the owners' files otherwise."""
+"""The image sets of the paper: prepared files where they exist, the owners' official files otherwise."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 import os
 import zipfile
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -17,28 +18,95 @@ from setminus.datasets.split import UNLABELLED, Split
 from setminus.errors import UserError
 from setminus.files import atomic_write
 from setminus_paper.data.drawn_digits import DRAWN_SETS, draw_digits
-from setminus_paper.data.image_sets import IMAGE_SETS, ImageSet
 from setminus_paper.data.official_images import Arrays, forget_fetched, read_official
+
+__all__ = ["IMAGE_SETS", "ImageSet", "class_names", "load_images", "load_npz"]
 
 logger = logging.getLogger(__name__)
 
 Part = Literal["train", "test", "unlabelled"]
 
+DIGITS = tuple("0123456789")
+CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+STL10 = ("airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck")
+# the class ids of the German benchmark, which the synthetic signs share
+TRAFFIC_SIGNS = (
+    *("speed limit 20", "speed limit 30", "speed limit 50", "speed limit 60", "speed limit 70", "speed limit 80"),
+    *("end of speed limit 80", "speed limit 100", "speed limit 120", "no passing", "no passing for trucks"),
+    *("right of way at the next intersection", "priority road", "yield", "stop", "no vehicles", "no trucks"),
+    *("no entry", "danger", "curve to the left", "curve to the right", "double curve", "bumpy road", "slippery road"),
+    *("road narrows on the right", "road work", "traffic lights", "pedestrians", "children", "bicycles"),
+    *("ice or snow", "wild animals", "end of all limits", "turn right ahead", "turn left ahead", "ahead only"),
+    *("ahead or right", "ahead or left", "keep right", "keep left", "roundabout", "end of no passing"),
+    *("end of no passing for trucks",),
+)
+
+
+@dataclass(frozen=True)
+class ImageSet:
+    """An image set: its name, the shape (height, width, channels) of an image, its classes, and where to get it.
+
+    `drawn` sets are made on demand and need no files.
+    """
+
+    name: str
+    shape: tuple[int, int, int]
+    class_names: tuple[str, ...]
+    advice: str
+    drawn: bool = False
+
+
+def _npz_only(owner: str) -> str:
+    return f"or make an .npz of your own from the official files ({owner}) and read it with load_npz."
+
+
+IMAGE_SETS: dict[str, ImageSet] = {
+    known.name: known
+    for known in (
+        ImageSet(
+            "mnist",
+            (28, 28, 1),
+            DIGITS,
+            "or put the four official files (train-images-idx3-ubyte.gz and so on) into images/mnist/ there.",
+        ),
+        ImageSet("usps", (16, 16, 1), DIGITS, _npz_only("zip.train.gz and zip.test.gz of hastie.su.domains")),
+        ImageSet("mnist_m", (32, 32, 3), DIGITS, _npz_only("the authors' page of domain-adversarial training")),
+        ImageSet(
+            "svhn",
+            (32, 32, 3),
+            DIGITS,
+            "or put train_32x32.mat and test_32x32.mat (ufldl.stanford.edu/housenumbers) into images/svhn/ there.",
+        ),
+        ImageSet("drawn_digits", (32, 32, 3), DIGITS, "", drawn=True),
+        ImageSet("gtsrb", (32, 32, 3), TRAFFIC_SIGNS, _npz_only("benchmark.ini.rub.de")),
+        ImageSet("syn_signs", (32, 32, 3), TRAFFIC_SIGNS, _npz_only("the authors of the Synthetic Signs dataset")),
+        ImageSet(
+            "cifar10",
+            (32, 32, 3),
+            CIFAR10,
+            "or put cifar-10-binary.tar.gz (www.cs.toronto.edu/~kriz/cifar.html) into images/ there, "
+            "as it is or unpacked.",
+        ),
+        ImageSet(
+            "stl10",
+            (32, 32, 3),
+            STL10,
+            "or unpack stl10_binary.tar.gz (cs.stanford.edu/~acoates/stl10) into images/ there.",
+        ),
+    )
+}
+
 
 def load_images(name: str, part: Part = "train") -> Split:
     """Load a part of an image set.
 
-    The prepared ``images/<name>.npz`` of the folder ``SETMINUS_DATA`` comes first. Without it, the official files
-    are read, from that folder or from where the table of sources has them, and kept in the cache as such an
-    ``.npz``: it appears there whole or not at all, and the next call finds it.
-
-    Prepared files may hold a random part of a set; official ones are read whole. "drawn_digits" has no files: they
-    are drawn anew, the same at each call.
+    The prepared ``images/<name>.npz`` in the folder ``SETMINUS_DATA`` is used if it exists; it may hold a random part
+    of the set. Otherwise the official files are read whole, from that folder or fetched, and cached as an ``.npz``.
+    "drawn_digits" has no files: the same digits are drawn at each call.
 
     Parameters
     ----------
     name : {"mnist", "usps", "mnist_m", "svhn", "drawn_digits", "gtsrb", "syn_signs", "cifar10", "stl10"}
-        The set; `class_names` says what its labels stand for.
     part : {"train", "test", "unlabelled"}
         Not every set has all three.
 
@@ -73,17 +141,7 @@ def load_images(name: str, part: Part = "train") -> Split:
 
 
 def class_names(name: str) -> tuple[str, ...]:
-    """Say what the labels 0, 1, 2, ... of a set stand for.
-
-    Parameters
-    ----------
-    name : str
-        As for `load_images`.
-
-    Returns
-    -------
-    tuple of str
-        One name per class.
+    """Names of the classes 0, 1, 2, ... of a set.
 
     Examples
     --------

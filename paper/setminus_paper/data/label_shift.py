@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from setminus.datasets.split import Split
 from setminus.errors import UserError
-
-Ints = NDArray[np.int64]
 
 
 def shift_by_halves(
@@ -66,67 +63,8 @@ def shift_by_halves(
     return split.take(np.sort(np.concatenate(kept)))
 
 
-def shift_to(split: Split, proportions: ArrayLike, *, seed: int) -> Split:
-    """Keep as many rows as possible such that the classes have these proportions.
-
-    ``n = floor(min(rows of class k / proportions[k]))`` rows are kept, ``n * proportions[k]`` of class k; fractions
-    are rounded such that the sum stays n.
-
-    Parameters
-    ----------
-    split : Split
-        Labels `y` are integers from 0.
-    proportions : array of shape (n_classes,)
-        Not negative, sum 1; 0 drops a class.
-    seed : int
-        Seed of the choice.
-
-    Returns
-    -------
-    Split
-        The rows kept, in their order.
-
-    Examples
-    --------
-    >>> split = Split(x=np.zeros((60, 1)), y=np.arange(60) % 3)
-    >>> np.bincount(shift_to(split, [0.2, 0.5, 0.3], seed=0).y).tolist()
-    [8, 20, 12]
-    """
-    shares = np.asarray(proportions, dtype=float)
-    n_classes = _n_classes(split, None)
-    if shares.ndim != 1 or len(shares) < n_classes:
-        raise UserError(f"proportions have shape {shares.shape}", do=f"give one for each of the {n_classes} classes.")
-    if not np.all(shares >= 0):
-        raise UserError(f"proportions are {shares.tolist()}", do="none may be negative.")
-    if abs(shares.sum() - 1) > 1e-9:
-        raise UserError(f"proportions are {shares.tolist()} with sum {shares.sum():g}", do="they must sum to 1.")
-    present = np.bincount(split.y, minlength=len(shares))
-    absent = np.flatnonzero((present == 0) & (shares > 0))
-    if len(absent):
-        raise UserError(f"classes {absent.tolist()} have no rows", do="their proportions must be 0, or rows be added.")
-    wanted = shares > 0
-    # rounded: 0.7 of 10 rows must not become 6.999...
-    total = int(np.floor(np.round(np.min(present[wanted] / shares[wanted]), 6)))
-    counts = _largest_remainders(total * shares)
-    rng = np.random.default_rng(seed)
-    kept = [rng.choice(np.flatnonzero(split.y == k), size=count, replace=False) for k, count in enumerate(counts)]
-    return split.take(np.sort(np.concatenate(kept)))
-
-
 def keep_classes(split: Split, classes: Sequence[int]) -> Split:
-    """Keep some classes and count them anew, so that two sets speak of the same ones by the same labels.
-
-    Parameters
-    ----------
-    split : Split
-        Labels `y` are integers from 0.
-    classes : sequence of int
-        The labels to keep; ``classes[k]`` becomes k.
-
-    Returns
-    -------
-    Split
-        The rows of these classes, in their order.
+    """Keep the rows of some classes and renumber them: ``classes[k]`` becomes k.
 
     Examples
     --------
@@ -152,11 +90,3 @@ def _n_classes(split: Split, given: int | None) -> int:
     if given is not None and given < seen:
         raise UserError(f"n_classes is {given}, but y has the label {seen - 1}", do=f"give at least {seen}.")
     return seen if given is None else given
-
-
-def _largest_remainders(shares: NDArray[np.float64]) -> Ints:
-    """Round to integers with the same sum: down, then up again where most was lost."""
-    floors = np.floor(np.round(shares, 6)).astype(np.int64)
-    missing = round(shares.sum()) - floors.sum()
-    floors[np.argsort(floors - shares, kind="stable")[:missing]] += 1
-    return floors

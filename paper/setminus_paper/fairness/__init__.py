@@ -1,4 +1,1 @@
-"""Section 6 of the paper: a predictor that is fair to groups, ours beside what it is compared with.
-
-Each method is one function from `trials.Trials` to `predictions.Predictions`, all seeds at once.
-"""
+"""Tables 4 and 5: predictors that are fair to groups. Each method is a function from `Trials` to `Predictions`."""

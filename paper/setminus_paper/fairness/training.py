@@ -1,49 +1,148 @@
-"""What the trained methods share: the paper's network for each seed, how it learns, what it says after each epoch."""
+"""What the trained methods share: a network per seed, all seeds trained together, predictions after each epoch."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from setminus.nn.networks import seeded
+from setminus.errors import UserError
+from setminus.nn.batches import Batches
+from setminus.nn.networks import mlp, seeded
 from setminus.nn.training import Loop, Task, TrainingConfig, train
-from setminus_paper.fairness.network import TabularNetwork
-from setminus_paper.fairness.predictions import Part, Predictions
-from setminus_paper.fairness.seed_batches import SeedBatches
-from setminus_paper.fairness.trials import Codes, Floats, Trials
+from setminus_paper.fairness.trials import Codes, Floats, Part, Predictions, Trials
 from setminus_paper.stacked_layers import StackedLayers
 
-__all__ = ["EPOCHS", "FairTask", "adam", "cross_entropy", "stacked", "trained"]
+__all__ = [
+    "EPOCHS",
+    "FairTask",
+    "SeedBatches",
+    "TabularNetwork",
+    "adam",
+    "cross_entropy",
+    "stacked",
+    "trained",
+    "vanilla",
+]
 
 EPOCHS = 30
 BATCH = 64
 RATE = 1e-3
 BETAS = (0.5, 0.999)
+MIN_BATCH = 4
+"""HSIC cannot be estimated from fewer rows."""
 ROWS_AT_ONCE = 4096
-"""Of one seed, when predicting: what is in between then stays in the processor's cache."""
+"""Rows of one seed predicted at a time: intermediate results then stay in the processor's cache."""
+
+
+class TabularNetwork(nn.Module):  # type: ignore[misc]
+    """The paper's network for tables: ``head(encoder(x))``, both with one hidden layer of softplus units.
+
+    Examples
+    --------
+    >>> network = TabularNetwork(102, 2)
+    >>> network(torch.zeros(4, 102)).shape, network.encoder(torch.zeros(4, 102)).shape
+    (torch.Size([4, 2]), torch.Size([4, 10]))
+    """
+
+    def __init__(self, n_features: int, n_logits: int, *, width: int = 50, n_latent: int = 10) -> None:
+        super().__init__()
+        self.encoder = mlp((n_features, width, n_latent), nn.Softplus)
+        self.head = mlp((n_latent, width, n_logits), nn.Softplus)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Logits of shape (n, n_logits)."""
+        return self.head(self.encoder(x))
+
+
+class SeedBatches(Batches):
+    """Batches of shape (seeds, size, ...): each seed goes through its own rows in its own order.
+
+    An incomplete last batch is kept, as in PyTorch's loader and hence in the paper, unless it has fewer than
+    `MIN_BATCH` rows.
+
+    Parameters
+    ----------
+    *tensors : Tensor of shape (n, ...)
+        The table that all seeds share.
+    rows : Tensor of int64 of shape (seeds, rows)
+        Row numbers that each seed learns from.
+    size : int
+        Batch size of each seed.
+    seeds : sequence of int
+        Seeds of the permutations: the order of a seed's rows does not depend on the other seeds.
+
+    Examples
+    --------
+    >>> batches = SeedBatches(torch.arange(10), rows=torch.tensor([[0, 1, 2, 3], [6, 7, 8, 9]]), size=2, seeds=(0, 1))
+    >>> len(batches), torch.stack([batches.at(step)[0] for step in range(2)]).flatten().sort().values.tolist()
+    (2, [0, 1, 2, 3, 6, 7, 8, 9])
+    """
+
+    def __init__(self, *tensors: torch.Tensor, rows: torch.Tensor, size: int, seeds: Sequence[int]):
+        super().__init__(rows.T, size=size, seed=0)
+        self.table = tensors
+        self.seeds = seeds
+        self._shuffled: list[torch.Tensor] = []
+
+    def __len__(self) -> int:
+        """Batches in an epoch, the last one perhaps smaller."""
+        full, left = divmod(len(self.tensors[0]), self.size)
+        return full + (left >= MIN_BATCH)
+
+    def rows(self, step: int, share: tuple[int, int] = (0, 1)) -> torch.Tensor:
+        """Row numbers of one batch, of shape (seeds, size), or of one process's share of it."""
+        self._shuffle(self.epoch(step))
+        return self._part(self._order, step, share)
+
+    def at(self, step: int, share: tuple[int, int] = (0, 1)) -> Sequence[torch.Tensor]:
+        """The rows of one batch of each tensor, of shape (seeds, size, ...)."""
+        self._shuffle(self.epoch(step))
+        return [self._part(shuffled, step, share) for shuffled in self._shuffled]
+
+    def _shuffle(self, epoch: int) -> None:
+        """Copy all rows of an epoch in its order: a batch is then a slice, without a lookup."""
+        if epoch == self._epoch:
+            return
+        self._epoch = epoch
+        orders = [
+            rows[torch.from_numpy(np.random.default_rng([seed, epoch]).permutation(len(rows)))]
+            for seed, rows in zip(self.seeds, self.tensors[0].T, strict=True)
+        ]
+        self._order = torch.stack(orders)
+        flat = self._order.reshape(-1)
+        self._shuffled = [one.index_select(0, flat).view(*self._order.shape, *one.shape[1:]) for one in self.table]
+
+    def _part(self, shuffled: torch.Tensor, step: int, share: tuple[int, int]) -> torch.Tensor:
+        rank, world = share
+        if self.size % world:
+            raise UserError(
+                f"a batch of {self.size} rows cannot be dealt to {world} processes", do=f"take a multiple of {world}."
+            )
+        start = step % len(self) * self.size
+        return shuffled[:, start : start + self.size][:, rank::world]
 
 
 class FairTask(Task):
-    """The paper's network on all seeds at once; by itself it is trained by cross entropy.
+    """The paper's network for all seeds at once, trained by cross entropy.
 
     Parameters
     ----------
     trials : Trials
     target : ndarray of int of shape (n,), optional
-        What to predict, 0 or 1, for each row of the table; `trials.y` by default.
+        Labels to predict, 0 or 1, for each row of the table; `trials.y` by default.
 
     Attributes
     ----------
     encoder, head : StackedLayers
         From rows to representations, and from those to one logit.
     predicted : list of (validation, test)
-        The probabilities of shape (seeds, rows) after each epoch.
+        Probabilities of shape (seeds, rows) after each epoch.
     """
 
     def __init__(self, trials: Trials, target: Codes | None = None):
@@ -70,7 +169,7 @@ class FairTask(Task):
         return self.head(z).squeeze(-1)
 
     def representation(self, x: torch.Tensor) -> torch.Tensor:
-        """What the head is given when predicting."""
+        """The input of the head when predicting."""
         return self.encoder(x)
 
     def evaluate(self, loop: Loop) -> dict[str, float]:
@@ -87,9 +186,9 @@ class FairTask(Task):
 
 
 def stacked(build: Callable[[], nn.Sequential], seeds: tuple[int, ...], stream: int) -> StackedLayers:
-    """A network for each seed, apart from those that other streams of the same seeds give."""
-    drawn = [int(np.random.SeedSequence([seed, stream]).generate_state(1)[0]) for seed in seeds]
-    return StackedLayers([seeded(seed, build) for seed in drawn])
+    """A network for each seed, different from those that other streams of the same seeds give."""
+    own = [int(np.random.SeedSequence([seed, stream]).generate_state(1)[0]) for seed in seeds]
+    return StackedLayers([seeded(seed, build) for seed in own])
 
 
 def adam(*modules: nn.Module) -> torch.optim.Optimizer:
@@ -110,20 +209,21 @@ def cross_entropy(logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
 
 
 def trained(task: FairTask, epochs: int = EPOCHS) -> Predictions:
-    """Train for some epochs and predict after each of them.
-
-    Parameters
-    ----------
-    task : FairTask
-    epochs : int
-
-    Returns
-    -------
-    Predictions
-    """
+    """Train for some epochs and predict after each of them."""
     start = time.perf_counter()
     per_epoch = len(task.batches)
     train(task, TrainingConfig(steps=epochs * per_epoch, log_every=0, evaluate_every=per_epoch))
     validation, test = (np.stack(epochs, axis=1) for epochs in zip(*task.predicted, strict=True))
     seconds = (time.perf_counter() - start) / len(task.trials.seeds)
     return Predictions(Part.of(validation), Part.of(test), seconds)
+
+
+def vanilla(trials: Trials, *, epochs: int = EPOCHS) -> Predictions:
+    """The full classifier w_x: the paper's network on cross entropy, without any regard to fairness."""
+    return _vanilla(trials, epochs)
+
+
+# every method without training of its own starts from it
+@lru_cache(maxsize=2)
+def _vanilla(trials: Trials, epochs: int) -> Predictions:
+    return trained(FairTask(trials), epochs)

@@ -1,41 +1,54 @@
-"""One table, dealt into training, validation and test rows once for each seed."""
+"""What the methods of tables 4 and 5 share: rows split once per seed, the form of predictions, and their scores."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
 
+from setminus.core.gaps import demographic_parity_from_table, equalized_odds_from_table
 from setminus.datasets.split import Split, random_split
 from setminus.datasets.tabular import Encoding, load_adult, load_german
 from setminus.errors import UserError
 
-__all__ = ["Trials", "adult_trials", "german_trials"]
+__all__ = [
+    "Part",
+    "Predictions",
+    "Trials",
+    "accuracies",
+    "adult_trials",
+    "best_epochs",
+    "count_tables",
+    "german_trials",
+    "measure",
+]
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
 VALIDATION = 0.25
-"""The share of the rows outside the test part that picks the epoch, and nothing else."""
+"""Share of the rows outside the test part that picks the epoch, and nothing else."""
 GERMAN_TEST = 0.2
 
 
 # eq=False: compared and hashed as an object, so that what was trained on it can be found again
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """Rows of a table with two labels and two groups, and which of them each seed uses for what.
+    """A table with two labels and two groups, and the training, validation and test rows of each seed.
 
     Attributes
     ----------
     x : ndarray of shape (n, d)
     y, u : ndarray of int of shape (n,)
-        The label and the group, 0 or 1.
+        Label and group, 0 or 1.
     seeds : tuple of int
-        Of the deal, the networks, the batches and the noise.
+        Seeds of the split, the networks, the batches and the noise.
     train, validation, test : ndarray of int of shape (seeds, rows)
-        The rows of each part, for each seed.
+        Row numbers of each part.
     categorical : tuple of int
         Columns of `x` that hold category codes.
     """
@@ -55,11 +68,9 @@ class Trials:
             if found != [0, 1]:
                 raise UserError(f"{name} holds {found}", expected="the codes 0 and 1, both of them")
         for name in ("train", "validation", "test"):
-            rows = getattr(self, name)
-            if rows.ndim != 2 or len(rows) != len(self.seeds):
-                raise UserError(
-                    f"{name} has shape {rows.shape}", expected=f"({len(self.seeds)}, rows), one for each seed"
-                )
+            shape = getattr(self, name).shape
+            if len(shape) != 2 or shape[0] != len(self.seeds):
+                raise UserError(f"{name} has shape {shape}", expected=f"({len(self.seeds)}, rows), one for each seed")
 
     @property
     def group_counts(self) -> Floats:
@@ -68,12 +79,12 @@ class Trials:
         return np.stack([(cells == cell).sum(axis=1) for cell in range(4)], axis=1).reshape(-1, 2, 2).astype(float)
 
     def learning_from_all(self) -> Trials:
-        """The same with the validation rows among the training rows, as where nothing is held out to pick an epoch."""
+        """The same with the validation rows added to the training rows, for methods that pick no epoch."""
         return replace(self, train=np.concatenate([self.train, self.validation], axis=1))
 
     @classmethod
-    def dealt(cls, split: Split, seeds: Sequence[int], test: Split | None = None) -> Trials:
-        """Deal a table anew for each seed.
+    def from_split(cls, split: Split, seeds: Sequence[int], test: Split | None = None) -> Trials:
+        """Split a table anew for each seed.
 
         Parameters
         ----------
@@ -81,22 +92,18 @@ class Trials:
             `y` and `z1` with two values each.
         seeds : sequence of int
         test : Split, optional
-            The test rows of all seeds; without it each seed holds out its own fifth of `split`.
-
-        Returns
-        -------
-        Trials
+            Test rows of all seeds; without it each seed holds out its own fifth of `split`.
 
         Examples
         --------
         >>> rows = Split(x=np.zeros((100, 3)), y=np.arange(100) % 2, z1=np.arange(100) // 50)
-        >>> trials = Trials.dealt(rows, seeds=(0, 1))
+        >>> trials = Trials.from_split(rows, seeds=(0, 1))
         >>> trials.train.shape, trials.validation.shape, trials.test.shape
         ((2, 60), (2, 20), (2, 20))
         """
         held_out = GERMAN_TEST if test is None else 0.0
         shares = [(1 - held_out) * (1 - VALIDATION), (1 - held_out) * VALIDATION, *([held_out] if held_out else [])]
-        # the split's own rows are dealt by number, so that all seeds share one table
+        # row numbers are split instead of rows, so that all seeds share one table
         numbers = Split(x=np.arange(len(split))[:, None], y=split.y)
         by_seed = [[part.x[:, 0] for part in random_split(numbers, shares, seed)] for seed in seeds]
         parts = [np.stack(rows) for rows in zip(*by_seed, strict=True)]
@@ -120,25 +127,149 @@ class Trials:
 
 
 def adult_trials(seeds: Sequence[int], encoding: Encoding = "onehot") -> Trials:
-    """Adult: the test file for every seed; a quarter of the training file, its own for each seed, validates.
+    """Adult: one test file for all seeds; a quarter of the training file validates, another one for each seed.
 
-    Parameters
-    ----------
-    seeds : sequence of int
-    encoding : {"onehot", "raw"}
-        See `load_adult`; the paper's is "onehot". Group 1 is "Male".
+    Group 1 is "Male". The paper's encoding is "onehot"; see `load_adult`.
     """
     train, test = load_adult(encoding=encoding)
-    return Trials.dealt(train, seeds, test)
+    return Trials.from_split(train, seeds, test)
 
 
 def german_trials(seeds: Sequence[int], encoding: Encoding = "onehot") -> Trials:
-    """German: 600 rows to learn from, 200 to validate and 200 to test on, dealt anew for each seed.
+    """German credit: 600 training, 200 validation and 200 test rows, split anew for each seed.
+
+    Group 1 is older than the median. The paper's encoding is "onehot"; see `load_german`.
+    """
+    return Trials.from_split(load_german(encoding=encoding, seed=None), seeds)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Probabilities of label 1 and decisions for some rows, both of shape (seeds, epochs, rows)."""
+
+    proba: Floats
+    decisions: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, proba: Floats, threshold: Any = 0.5) -> Part:
+        """Decide at a threshold: one for all, or one for each seed and epoch, of shape (seeds, epochs, 1)."""
+        return cls(proba, proba >= threshold)
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Predictions of one method for all seeds.
+
+    Attributes
+    ----------
+    validation : Part or None
+        Predictions that pick the epoch; None where there is only one epoch.
+    test : Part
+    seconds : float
+        Time to train and predict per seed, the full classifier included.
+    settings : mapping of str to ndarray of shape (seeds, epochs)
+        Settings that the method chose on the validation rows.
+    """
+
+    validation: Part | None
+    test: Part
+    seconds: float
+    settings: Mapping[str, Floats] = field(default_factory=dict)
+
+    @property
+    def on_validation(self) -> Part:
+        """The predictions of the validation rows, or an error that says that there are none."""
+        if self.validation is None:
+            raise UserError("there are no predictions of the validation rows", expected="them, to pick an epoch")
+        return self.validation
+
+
+def count_tables(decisions: NDArray[np.bool_], y: Codes, u: Codes) -> Floats:
+    """Count rows by group, label and decision, for each seed and epoch.
 
     Parameters
     ----------
-    seeds : sequence of int
-    encoding : {"onehot", "raw"}
-        See `load_german`; the paper's is "onehot". Group 1 is those older than the median.
+    decisions : ndarray of bool of shape (seeds, epochs, rows)
+    y, u : ndarray of int of shape (seeds, rows)
+
+    Returns
+    -------
+    ndarray of shape (seeds, epochs, 2, 2, 2)
+
+    Examples
+    --------
+    >>> y = u = np.array([[0, 1, 1]])
+    >>> count_tables(np.array([[[False, True, False]]]), y, u)[0, 0].tolist()
+    [[[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [1.0, 1.0]]]
     """
-    return Trials.dealt(load_german(encoding=encoding, seed=None), seeds)
+    seeds, epochs, _ = decisions.shape
+    which = np.arange(seeds * epochs).reshape(seeds, epochs, 1)
+    cells = ((2 * which + u[:, None]) * 2 + y[:, None]) * 2 + decisions
+    return np.bincount(cells.ravel(), minlength=8 * seeds * epochs).reshape(seeds, epochs, 2, 2, 2).astype(float)
+
+
+def accuracies(tables: Floats) -> Floats:
+    """The share of correct decisions in each table of `count_tables`."""
+    confusion = tables.sum(axis=-3)
+    accuracy: Floats = np.trace(confusion, axis1=-2, axis2=-1) / confusion.sum(axis=(-2, -1))
+    return accuracy
+
+
+def best_epochs(part: Part, y: Codes, u: Codes) -> Codes:
+    """The epoch, from 0, of the highest accuracy on these rows, for each seed; the first of equals."""
+    best: Codes = np.argmax(accuracies(count_tables(part.decisions, y, u)), axis=1)
+    return best
+
+
+def measure(predictions: Predictions, trials: Trials, whole: Predictions | None = None) -> list[dict[str, Any]]:
+    """Accuracy and gaps on the test rows, for each seed.
+
+    Parameters
+    ----------
+    predictions : Predictions
+    trials : Trials
+        The rows that they were made from.
+    whole : Predictions, optional
+        The same method on ``trials.learning_from_all()``, for "test_oracle": a method that picks the epoch on the test
+        rows needs no validation rows. By default both rules read `predictions`.
+
+    Returns
+    -------
+    list of dict
+        For each seed "validation", with the epoch of the highest accuracy on the validation rows, "test_oracle", with
+        the epoch of the highest accuracy on the test rows, and "seconds_per_seed". `eo_gap` is the sum over the
+        labels, as in the paper.
+    """
+    oracle = predictions if whole is None else whole
+    y, u = trials.y[trials.test], trials.u[trials.test]
+    if predictions.validation is None and predictions.test.proba.shape[1] == 1:
+        validated: Codes = np.zeros(len(trials.seeds), dtype=np.intp)
+    else:
+        validated = best_epochs(predictions.on_validation, trials.y[trials.validation], trials.u[trials.validation])
+    blocks = {
+        "validation": _scores(predictions, validated, y, u),
+        "test_oracle": _scores(oracle, best_epochs(oracle.test, y, u), y, u),
+    }
+    return [
+        {**{rule: found[k] for rule, found in blocks.items()}, "seconds_per_seed": round(predictions.seconds, 4)}
+        for k in range(len(trials.seeds))
+    ]
+
+
+def _scores(predictions: Predictions, epochs: Codes, y: Codes, u: Codes) -> list[dict[str, Any]]:
+    """The numbers of each seed on the test rows, at its epoch."""
+    tables = count_tables(predictions.test.decisions, y, u)
+    measured = {
+        "accuracy": accuracies(tables),
+        "dp_gap": demographic_parity_from_table(tables),
+        "eo_gap": equalized_odds_from_table(tables, "sum"),
+        **predictions.settings,
+    }
+    return [
+        {
+            **{name: float(values[k, epoch]) for name, values in measured.items()},
+            "auc": float(roc_auc_score(y[k], predictions.test.proba[k, epoch])),
+            "epoch": int(epoch) + 1,
+        }
+        for k, epoch in enumerate(epochs)
+    ]

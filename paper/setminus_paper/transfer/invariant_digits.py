@@ -33,7 +33,7 @@ from setminus.nn.networks import DigitClassifier, seeded
 from setminus.progress import tracked
 from setminus_paper.data.images import load_images
 from setminus_paper.run import Run
-from setminus_paper.transfer.last_layer import CANDIDATES, TRM, LastLayer, fit_last_layer
+from setminus_paper.transfer.principals import CANDIDATES, TRM, LastLayer, fit_last_layer
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "METHODS", "plan"]
 

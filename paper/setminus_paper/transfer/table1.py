@@ -23,10 +23,10 @@ from setminus.transfer.log_ratios import OrthogonalRatio, PairRatio
 from setminus.transfer.pixels import image_tensor, signed
 from setminus.transfer.transfer_task import digit_networks
 from setminus_paper.claims.fig2c import shrunk_digits
+from setminus_paper.published import TABLE1
 from setminus_paper.run import Run
-from setminus_paper.transfer.importance import fit_orthogonal_by_importance
-from setminus_paper.transfer.principals import fit_last_layer_principal, fit_principal
-from setminus_paper.transfer.style_transfer_tables import (
+from setminus_paper.transfer.principals import fit_last_layer, fit_orthogonal_by_importance, fit_principal
+from setminus_paper.transfer.translation import (
     JOB,
     ROWS,
     RestingTranslation,
@@ -36,7 +36,7 @@ from setminus_paper.transfer.style_transfer_tables import (
     translated,
 )
 
-__all__ = ["CLAIM", "DEFAULT_SEEDS", "JOB", "METHODS", "PAPER", "plan"]
+__all__ = ["CLAIM", "DEFAULT_SEEDS", "JOB", "METHODS", "plan"]
 
 CLAIM = (
     "Plain CycleGAN changes the background together with the digit. Against the orthogonal discriminator the "
@@ -45,47 +45,37 @@ CLAIM = (
 )
 DEFAULT_SEEDS = 3
 METHODS = tuple(ROWS)
-PAPER: dict[str, dict[str, float]] = {
-    "vanilla": {"z1": 0.902, "z2": 0.143},
-    "orthogonal_mldg": {"z1": 0.949, "z2": 0.911},
-    "orthogonal_trm": {"z1": 0.892, "z2": 0.962},
-    "orthogonal_fish": {"z1": 0.939, "z2": 0.980},
-    "importance_oracle": {"z1": 0.900, "z2": 1.000},
-    "orthogonal_oracle": {"z1": 0.949, "z2": 1.000},
-}
-"""The paper's accuracies, as shares."""
-
 MODEL = ColoredDigits(0.9, 0.8)
 BACKGROUNDS = (0.8, 0.4)
-"""How strongly the background tells the domain, in each of the two environments."""
+"""How strongly the background predicts the domain, in each of the two environments."""
 
 LAST_LAYER_ROWS = 8_000
-"""Images of each environment that a last layer is learned from: it has few weights, and a step takes all rows."""
+"""Images of each environment to learn a last layer from: it has few weights, and a step takes all rows."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """How large a run is.
+    """Size of a run.
 
     Parameters
     ----------
     pixels, train_digits : int
-        Of the digits; those that are left over are for judging.
+        Size and number of the training digits; the other digits are for scoring.
     judged : int
         Held-out images of each domain at each evaluation.
     width, norm : int, str
-        Of the generators; the paper normalises by batches.
+        Channels and normalisation of the generators; the paper has BatchNorm.
     translation : Translation
     classifier : ClassifierConfig
-        Of the full and the principal classifier, whose probabilities must be right.
+        Training of the full and the principal classifier, whose probabilities matter.
     judge_digits, judge : int, ClassifierConfig
-        Of the oracles that judge, of which only the verdict is asked.
+        Training of the oracles that score, of which only the decisions matter.
     clamp : float
-        Largest ratio of the domains' densities of z2 that the generators are told, and the inverse of the smallest.
+        Largest ratio of the domains' densities of z2 in the generators' loss, and the inverse of the smallest.
     learned : "network" or "last_layer"
-        What MLDG, TRM and Fish learn; the last layer alone is ours, on the features of a pooled classifier.
+        What MLDG, TRM and Fish learn; the last layer alone, on the features of a pooled classifier, is ours.
     environment_steps, environment_decay : int
-        Of MLDG, TRM and Fish on whole networks, and from when on their rates are a tenth.
+        Steps of MLDG, TRM and Fish on whole networks, and the step from which their rates are a tenth.
     """
 
     pixels: int = 28
@@ -104,19 +94,19 @@ class Size:
     environment_decay: int = 1_000
 
 
-# rate, clamp and the size of the judges were set with the scores of seed 0 in view
+# rate, clamp and the size of the oracles were chosen by the scores of seed 0
 QUICK = Size(
     width=32,
-    # by its running statistics and by those of a batch, a generator with BatchNorm translates the same images
-    # otherwise at so few steps: 100 % and 11 % of the backgrounds stay
+    # after so few steps a generator with BatchNorm translates differently by its running statistics and by those of a
+    # batch: 100 % and 11 % of the backgrounds stay
     norm="group",
-    # at the paper's rate the generators need more steps than these to leave a background of one color
+    # at the paper's rate the generators need more steps to keep a background of one color
     translation=Translation(steps=500, batch_size=32, evaluate_every=25, rate=1e-3),
     classifier=ClassifierConfig(width=16, epochs=2, average=0.99),
-    # the verdicts of smaller oracles are less often what the pixels of translated images show
+    # smaller oracles agree less often with the pixels of translated images
     judge_digits=28_000,
     judge=ClassifierConfig(width=16, epochs=1, average=0.95),
-    # 9 is the exact ratio: cut there, errors of an estimate count in one direction only, and it is too small
+    # 9 is the exact ratio: clamped there, an estimate has errors in one direction only, and is too small
     clamp=30.0,
     learned="last_layer",
 )
@@ -124,8 +114,8 @@ Scale = Literal["quick", "paper", "demo"]
 SIZES: dict[Scale, Size] = {
     "quick": QUICK,
     "paper": Size(),
-    # the tour's; with all digits, since of few ones plain CycleGAN keeps more backgrounds, and of their full size:
-    # at 16 and 20 pixels the generators hid the digit in a texture that the classifiers took for the background
+    # for `setminus demo`; all digits, since plain CycleGAN keeps more backgrounds with few, at their full size: at 16
+    # and 20 pixels the generators hid the digit in a texture that the classifiers took for the background
     "demo": replace(
         QUICK,
         judged=128,
@@ -160,11 +150,11 @@ class Trial:
 
     @property
     def held_out(self) -> torch.Tensor:
-        """Those of both domains, in [-1, 1]."""
+        """Held-out images of both domains, in [-1, 1]."""
         return signed(torch.cat([self.a, self.b]))
 
     def painted(self, model: ColoredDigits, draw: int, digits: slice = slice(None)) -> Environment:
-        """Paint training digits as a variant has them; each draw, from 2 on, has colors of its own."""
+        """Paint training digits by a variant of the model; each draw, from 2 on, has its own colors."""
         split = model.paint(self.digits[digits], seed=10 * self.seed + draw)
         return image_tensor(split.x), torch.from_numpy(split.y)
 
@@ -187,17 +177,17 @@ def plan(scale: Scale, seeds: tuple[int, ...], methods: Sequence[str] = METHODS)
 
 
 def measure(seeds: tuple[int, ...], *, method: str, size: Size) -> Iterator[dict[str, Any]]:
-    """Train one row for each seed, and judge it along the way."""
+    """Train one row for each seed, and score it along the way."""
     row = ROWS[method]
     label = row.label.replace(")", ", last layer)") if _relearned(row.source, size) else row.label
-    about = {"label": label, "loss": row.loss, "source": row.source, "paper": PAPER[method]}
+    about = {"label": label, "loss": row.loss, "source": row.source, "paper": TABLE1[method]}
     for seed in seeds:
-        trial = dealt(size, seed)
+        trial = load_trial(size, seed)
         with tracked(f"{row.label}, seed {seed}: classifiers"):
             judges = _judges(size, seed)
             log_ratio = _log_ratio(row, trial, size)
-        told = {
-            "judges": _judged_right(judges, trial),
+        described = {
+            "judges": _oracle_accuracy(judges, trial),
             "log_ratio": None if log_ratio is None else _by_background(log_ratio, trial),
         }
         judge = TransferJudge(trial.a, trial.b, oracle=oracle_latents(*judges), measured=measured_latents)
@@ -205,11 +195,11 @@ def measure(seeds: tuple[int, ...], *, method: str, size: Size) -> Iterator[dict
         domains = trial.x[trial.y == 0], trial.x[trial.y == 1]
         with tracked(f"{row.label}, seed {seed}: {size.translation.steps} steps"):
             numbers = translated(networks, domains, judge, size.translation, log_ratio=log_ratio, seed=seed)
-        yield {"row": about, **told, **numbers}
+        yield {"row": about, **described, **numbers}
 
 
-def dealt(size: Size, seed: int) -> Trial:
-    """Deal all digits to training and judging, and paint them."""
+def load_trial(size: Size, seed: int) -> Trial:
+    """Split all digits into training and test digits, and paint them."""
     digits = np.random.default_rng(seed).permutation(shrunk_digits(size.pixels))
     train, test = digits[: size.train_digits], digits[size.train_digits :]
     split, held_out = MODEL.paint(train, seed=10 * seed), MODEL.paint(test, seed=10 * seed + 1)
@@ -218,7 +208,7 @@ def dealt(size: Size, seed: int) -> Trial:
 
 
 def _log_ratio(row: Row, trial: Trial, size: Size) -> nn.Module | None:
-    """What the row's generators are told of z2; nothing for plain CycleGAN."""
+    """The log ratio of z2 in the loss of a row's generators; None for plain CycleGAN."""
     if row.source is None:
         return None
     principal = _principal(row.source, size, trial.seed)
@@ -233,20 +223,20 @@ def _log_ratio(row: Row, trial: Trial, size: Size) -> nn.Module | None:
 # the rows of a seed share these, and a process measures several rows
 @cache
 def _full(size: Size, seed: int) -> nn.Module:
-    trial = dealt(size, seed)
+    trial = load_trial(size, seed)
     return fit_domain_classifier(trial.x, trial.y, size.classifier, seed=seed)
 
 
 @cache
 def _principal(source: Source, size: Size, seed: int) -> nn.Module:
-    trial = dealt(size, seed)
+    trial = load_trial(size, seed)
     if source == "oracle":
         return fit_principal(source, [trial.painted(MODEL.oracle_principal(), 2)], size.classifier, seed=seed)
     sets = _environments(trial)
     if _relearned(source, size):
         fitted, held_out = zip(*map(_parts, sets), strict=True)
         few = [(x[:LAST_LAYER_ROWS], y[:LAST_LAYER_ROWS]) for x, y in fitted]
-        return fit_last_layer_principal(source, few, held_out, _pooled(size, seed))
+        return fit_last_layer(source, few, held_out, _pooled(size, seed))
     config = INVARIANT[source][1](steps=size.environment_steps, decay_at=size.environment_decay)
     return fit_principal(source, sets, size.classifier, seed=seed, environments=config)
 
@@ -257,14 +247,14 @@ def _relearned(source: Source | None, size: Size) -> bool:
 
 @cache
 def _pooled(size: Size, seed: int) -> nn.Module:
-    """A classifier of both environments together, whose features have all that tells the domain."""
-    sets = [_parts(one)[0] for one in _environments(dealt(size, seed))]
+    """A classifier of both environments together: its features have all that predicts the domain."""
+    sets = [_parts(one)[0] for one in _environments(load_trial(size, seed))]
     x, y = (torch.cat(parts) for parts in zip(*sets, strict=True))
     return fit_domain_classifier(x, y, size.judge, seed=seed)
 
 
 def _environments(trial: Trial) -> list[Environment]:
-    """The training digits dealt to the environments, painted as each has them."""
+    """The training digits split between the environments, painted by each."""
     variants = MODEL.environments(BACKGROUNDS)
     return [
         trial.painted(variant, 3 + place, slice(place, None, len(variants))) for place, variant in enumerate(variants)
@@ -272,7 +262,7 @@ def _environments(trial: Trial) -> list[Environment]:
 
 
 def _parts(environment: Environment) -> tuple[Environment, Environment]:
-    """Seven eighths to fit, and one to calibrate and to choose."""
+    """Seven eighths to fit, one eighth to calibrate and to choose."""
     x, y = environment
     held_out = len(x) // 8
     return (x[held_out:], y[held_out:]), (x[:held_out], y[:held_out])
@@ -280,22 +270,22 @@ def _parts(environment: Environment) -> tuple[Environment, Environment]:
 
 @cache
 def _judges(size: Size, seed: int) -> tuple[nn.Module, nn.Module]:
-    """The oracles of z1 and of z2; neither is a classifier that a generator has seen."""
-    trial = dealt(size, seed)
+    """The oracles of z1 and of z2; the generators are not trained against them."""
+    trial = load_trial(size, seed)
     variants = (MODEL.oracle_principal(), MODEL.oracle_orthogonal())
     sets = [trial.painted(variant, 5 + place, slice(size.judge_digits)) for place, variant in enumerate(variants)]
     z1, z2 = (fit_domain_classifier(x, y, size.judge, seed=seed + 1_000) for x, y in sets)
     return z1, z2
 
 
-def _judged_right(judges: tuple[nn.Module, nn.Module], trial: Trial) -> dict[str, float]:
-    """How often the oracles see the colors of held-out images as they are."""
-    told, true = oracle_latents(*judges)(trial.held_out), measured_latents(trial.held_out)
-    return {name: float(np.mean(told[z] == true[z])) for z, name in enumerate(("z1", "z2"))}
+def _oracle_accuracy(judges: tuple[nn.Module, nn.Module], trial: Trial) -> dict[str, float]:
+    """Accuracy of the oracles on held-out images."""
+    predicted, true = oracle_latents(*judges)(trial.held_out), measured_latents(trial.held_out)
+    return {name: float(np.mean(predicted[z] == true[z])) for z, name in enumerate(("z1", "z2"))}
 
 
 def _by_background(log_ratio: nn.Module, trial: Trial) -> dict[str, list[float]]:
-    """What the log ratio is on held-out images of either background, and what it should be."""
+    """The log ratio on held-out images of either background, and its exact value."""
     _, z2 = measured_latents(trial.held_out)
     with torch.no_grad():
         values = log_ratio(trial.held_out).numpy()

@@ -27,13 +27,13 @@ def squares(monkeypatch):
 
 
 def test_the_mix_is_turned_round_and_scored_rows_are_others(squares):
-    pair = small_digits.dealt(SIZE, seed=1)
+    pair = small_digits.load_pair(SIZE, seed=1)
     low = [np.mean(part.y < 5) for part in (pair.source, pair.target, pair.scored)]
     assert low == pytest.approx([0.8, 0.2, 0.2], abs=0.01)
     target, scored = ({row.tobytes() for row in part.x} for part in (pair.target, pair.scored))
     assert not target & scored
     assert len(target) == len(pair.target)
-    other = small_digits.dealt(SIZE, seed=2)
+    other = small_digits.load_pair(SIZE, seed=2)
     assert not np.array_equal(pair.target.y, other.target.y)
 
 
@@ -47,7 +47,7 @@ def test_a_record_is_plain_and_says_what_was_scored(squares):
 
 
 def test_labels_of_the_target_do_not_matter_and_those_of_the_source_do(squares, monkeypatch):
-    pair = small_digits.dealt(SIZE, seed=0)
+    pair = small_digits.load_pair(SIZE, seed=0)
 
     def estimate(pair):
         monkeypatch.setattr(small_digits, "dealt", lambda size, seed: pair)

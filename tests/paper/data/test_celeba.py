@@ -8,10 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from setminus_paper.data import celeba
-from setminus_paper.data.celeba import CELEBA, CELEBA_GH, CelebaTask, load_celeba
-from setminus_paper.data.two_factors import (
+from setminus_paper.data.celeba import (
+    CELEBA,
+    CELEBA_GH,
+    CelebaTask,
     environments,
     group_weights,
+    load_celeba,
     oracle_orthogonal,
     oracle_principal,
     split_groups,

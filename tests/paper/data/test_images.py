@@ -5,8 +5,7 @@ import subprocess
 import numpy as np
 import pytest
 from setminus_paper.data import images
-from setminus_paper.data.image_sets import IMAGE_SETS
-from setminus_paper.data.images import class_names, load_images, load_npz
+from setminus_paper.data.images import IMAGE_SETS, class_names, load_images, load_npz
 
 from setminus.datasets import sources
 from setminus.datasets.image_arrays import resize

@@ -30,4 +30,4 @@ def biased_split(n=1500, seed=0):
 def trials():
     from setminus_paper.fairness.trials import Trials
 
-    return Trials.dealt(biased_split(2500), seeds=(0, 1, 2))
+    return Trials.from_split(biased_split(2500), seeds=(0, 1, 2))

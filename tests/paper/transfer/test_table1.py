@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("torch")
 
 from setminus_paper.transfer import table1
-from setminus_paper.transfer.style_transfer_tables import ROWS, Translation
+from setminus_paper.transfer.translation import ROWS, Translation
 
 from setminus.transfer.domain_classifiers import ClassifierConfig
 
@@ -83,7 +83,7 @@ def test_a_row_whose_last_layer_is_ours_says_so(found):
 
 def test_the_plan_has_the_rows_of_the_paper_in_its_order():
     runs = table1.plan("paper", (0, 1))
-    assert [run.config["method"] for run in runs] == list(ROWS) == list(table1.PAPER)
+    assert [run.config["method"] for run in runs] == list(ROWS) == list(table1.TABLE1)
     assert runs[0].config["width"] == 128 and runs[0].config["translation"]["batch_size"] == 128
     assert (runs[0].config["norm"], runs[0].config["learned"]) == ("batch", "network")
     json.dumps(runs[0].config)

@@ -8,9 +8,9 @@ import pytest
 pytest.importorskip("torch")
 
 from setminus_paper.data.celeba import CELEBA, CELEBA_GH
-from setminus_paper.transfer import face_classifiers, face_tables, table2, table6
-from setminus_paper.transfer.face_tables import FaceTable, Size
-from setminus_paper.transfer.style_transfer_tables import ROWS, Translation
+from setminus_paper.transfer import faces, table2, table6
+from setminus_paper.transfer.faces import Size
+from setminus_paper.transfer.translation import ROWS, Translation
 
 from setminus.datasets.split import Split
 from setminus.records import BESIDE
@@ -48,16 +48,15 @@ def painted(task, pixels):
 
 
 @pytest.fixture(autouse=True)
-def faces(monkeypatch):
-    monkeypatch.setattr(face_classifiers, "load_celeba", painted)
+def painted_faces(monkeypatch):
+    monkeypatch.setattr(faces, "load_celeba", painted)
     yield
-    for cached in ("dealt", "full", "principal", "judges", "group_features", "_coarse_groups"):
-        getattr(face_classifiers, cached).cache_clear()
+    for cached in ("load_faces", "full", "principal", "judges", "group_features", "_coarse_groups"):
+        getattr(faces, cached).cache_clear()
 
 
-def measured(method, task=CELEBA_GH, paper=table2.PAPER):
-    table = FaceTable("table2", task, paper)
-    (metrics,) = face_tables.measure((0,), table=table, method=method, size=SIZE)
+def measured(method, table="table2"):
+    (metrics,) = faces.measure((0,), table=table, method=method, size=SIZE)
     return metrics
 
 
@@ -91,39 +90,39 @@ def test_the_ratio_tells_the_factor_to_keep_and_not_the_other(method):
 
 def test_without_a_principal_classifier_the_ratio_would_tell_both():
     """The negative control: what the full classifier says of the mixed groups is not the hair alone."""
-    found = face_classifiers.dealt(CELEBA_GH, SIZE.pixels, 0)
-    full = face_classifiers.full(found, SIZE.classifier)
-    orthogonal = face_classifiers.log_ratio(ROWS["orthogonal_oracle"], found, SIZE.classifier, 1e6)
+    found = faces.load_faces(CELEBA_GH, SIZE.pixels, 0)
+    full = faces.full(found, SIZE.classifier)
+    orthogonal = faces.log_ratio(ROWS["orthogonal_oracle"], found, SIZE.classifier, 1e6)
 
     def spread(means):
         a, other_a, other_b, b = means
         # what z1 changes in the answer, against what z2 changes
         return abs(a + other_a - other_b - b) / abs(a - other_a + other_b - b)
 
-    class Alone(face_classifiers.PairRatio):
+    class Alone(faces.PairRatio):
         def forward(self, images):
             logits = self.full(images)
             return logits[:, 0] - logits[:, 1]
 
-    alone = face_classifiers.by_group(Alone(full, full), found)["mean"]
-    taken_out = face_classifiers.by_group(orthogonal, found)["mean"]
+    alone = faces.by_group(Alone(full, full), found)["mean"]
+    taken_out = faces.by_group(orthogonal, found)["mean"]
     assert spread(taken_out) < 0.5 * spread(alone)
 
 
 def test_an_oracles_classifiers_are_of_one_network_which_no_judge_is():
-    found = face_classifiers.dealt(CELEBA_GH, SIZE.pixels, 0)
-    ratio = face_classifiers.log_ratio(ROWS["orthogonal_oracle"], found, SIZE.classifier, 9.0)
+    found = faces.load_faces(CELEBA_GH, SIZE.pixels, 0)
+    ratio = faces.log_ratio(ROWS["orthogonal_oracle"], found, SIZE.classifier, 9.0)
     assert ratio.full.column is ratio.principal.column
-    known = [ratio.full.column, *face_classifiers.judges(found, SIZE.classifier)]
+    known = [ratio.full.column, *faces.judges(found, SIZE.classifier)]
     assert len({id(network) for network in known}) == 3
     # in the two domains of table 2 there is one group each
     assert ratio.full.log_factors.isinf().sum() == 6
 
 
 def test_in_table_6_the_domains_have_both_kinds_of_hair():
-    metrics = measured("vanilla", CELEBA, table6.PAPER)
+    metrics = measured("vanilla", "table6")
     assert metrics["row"]["paper"]["z2"] == 0.87
-    both = face_classifiers.dealt(CELEBA, SIZE.pixels, 0)
+    both = faces.load_faces(CELEBA, SIZE.pixels, 0)
     assert len(both.domain(0)) == 192 + 24
     assert len(both.domains) == len(both.train)
 

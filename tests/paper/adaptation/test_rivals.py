@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from setminus_paper.adaptation.cycada import Cycada, semantic_loss  # noqa: E402
+from setminus_paper.adaptation.rivals import Cycada, semantic_loss  # noqa: E402
 from torch import nn  # noqa: E402
 
 from setminus.adaptation.adaptation_task import AdaptationConfig, DomainData  # noqa: E402

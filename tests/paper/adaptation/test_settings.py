@@ -8,8 +8,8 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
-from setminus_paper.adaptation import pairs as adaptation_pairs
-from setminus_paper.adaptation.pairs import PAIRS, load_pair, shared_classes, shifted_pair
+from setminus_paper.adaptation import settings
+from setminus_paper.adaptation.settings import PAIRS, load_pair, shared_classes, shifted_pair
 from setminus_paper.data.images import class_names
 
 from setminus.datasets.sources import DataUnavailableError
@@ -82,7 +82,7 @@ def made_sets(monkeypatch):
         split.x[:, 0, 0, 0] = [5 * sorted(names).index(names[k]) for k in split.y]
         return split
 
-    monkeypatch.setattr(adaptation_pairs, "load_images", load)
+    monkeypatch.setattr(settings, "load_images", load)
     return asked
 
 
@@ -151,6 +151,6 @@ def test_missing_data_says_what_is_missing(monkeypatch):
     def load(name, part="train"):
         raise DataUnavailableError(f"{name} could not be had from any source.")
 
-    monkeypatch.setattr(adaptation_pairs, "load_images", load)
+    monkeypatch.setattr(settings, "load_images", load)
     with pytest.raises(DataUnavailableError, match="svhn could not be had"):
         load_pair("svhn-mnist")

@@ -7,9 +7,9 @@ import pytest
 
 pytest.importorskip("torch")
 
-from setminus_paper.fairness import fairness_tables, methods, table4, table5
+from setminus_paper.fairness import table4, table5, tables
+from setminus_paper.fairness.training import vanilla
 from setminus_paper.fairness.trials import Trials
-from setminus_paper.fairness.vanilla import vanilla
 from setminus_paper.run import execute
 
 from tests.paper.fairness.conftest import biased_split
@@ -20,24 +20,17 @@ TABLES = {"table4": table4, "table5": table5}
 @pytest.fixture
 def small(monkeypatch):
     """A table of 600 rows in place of the real ones, and two epochs."""
-    fairness_tables._trials.cache_clear()
-    loaders = dict.fromkeys(TABLES, lambda seeds, encoding: Trials.dealt(biased_split(600), seeds))
-    monkeypatch.setattr(fairness_tables, "TRIALS", loaders)
-    quick = {
-        "vanilla": methods.Method("vanilla", "Vanilla", partial(vanilla, epochs=2)),
-        "boosting": methods.METHODS["boosting"],
-    }
-    monkeypatch.setattr(fairness_tables, "METHODS", quick)
-    yield quick
-    fairness_tables._trials.cache_clear()
+    tables._trials.cache_clear()
+    loaders = dict.fromkeys(TABLES, lambda seeds, encoding: Trials.from_split(biased_split(600), seeds))
+    monkeypatch.setattr(tables, "TRIALS", loaders)
+    yield {"vanilla": tables.Method("Vanilla", partial(vanilla, epochs=2)), "boosting": tables.METHODS["boosting"]}
+    tables._trials.cache_clear()
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_every_row_of_the_paper_has_its_numbers(name):
-    table = TABLES[name]
-    of_paper = {row.name for row in methods.METHODS.values() if row.kind == "paper"}
-    assert table.PAPER.keys() == of_paper
-    for numbers in table.PAPER.values():
+    assert tables.PAPER[name].keys() == {one for one, row in tables.METHODS.items() if row.kind == "paper"}
+    for numbers in tables.PAPER[name].values():
         assert numbers.keys() == {"accuracy", "dp_gap", "eo_gap"}
         assert 0.7 < numbers["accuracy"] < 0.85
         assert 0 < min(numbers["dp_gap"], numbers["eo_gap"]) <= max(numbers["dp_gap"], numbers["eo_gap"]) < 0.35
@@ -52,10 +45,10 @@ def test_a_plan_is_a_run_for_each_row_in_order(name):
     assert TABLES[name].JOB == "fairness_tables"
 
 
-def test_by_default_all_rows_that_can_run_are_planned():
-    planned = [run.config["method"] for run in table4.plan("paper", (0,))]
-    assert planned == [name for name, row in methods.METHODS.items() if row.installed]
-    assert tuple(planned) == table4.METHODS
+def test_by_default_all_rows_are_planned():
+    assert [run.config["method"] for run in table4.plan("paper", (0,))] == [*tables.METHODS]
+    kinds = [method.kind for method in tables.METHODS.values()]
+    assert (kinds.count("paper"), kinds.count("ours")) == (9, 9)
 
 
 def test_an_unknown_row_is_refused_in_words():
@@ -64,7 +57,7 @@ def test_an_unknown_row_is_refused_in_words():
 
 
 def test_records_hold_both_rules_for_each_seed(small, tmp_path):
-    found = execute(table5.plan("quick", (0, 1), methods=tuple(small)), tmp_path / "records.jsonl")
+    found = execute(table5.plan("quick", (0, 1), methods=tuple(small), known=small), tmp_path / "records.jsonl")
     assert [(record["config"]["method"], record["seed"]) for record in found] == [
         ("vanilla", 0),
         ("vanilla", 1),
@@ -75,11 +68,11 @@ def test_records_hold_both_rules_for_each_seed(small, tmp_path):
         for rule in ("validation", "test_oracle"):
             assert {"accuracy", "dp_gap", "eo_gap", "auc", "epoch"} <= record["metrics"][rule].keys()
         assert record["metrics"]["seconds_per_seed"] > 0
-    assert found[0]["metrics"]["row"]["paper"] == table5.PAPER["vanilla"]
+    assert found[0]["metrics"]["row"]["paper"] == tables.PAPER["table5"]["vanilla"]
     assert found[2]["metrics"]["row"]["paper"] is None
 
 
 def test_rows_of_the_same_seeds_share_their_trials(small):
-    one, again = (fairness_tables._trials("table4", (0, 1), "onehot") for _ in range(2))
+    one, again = (tables._trials("table4", (0, 1), "onehot") for _ in range(2))
     assert one is again
-    assert fairness_tables._trials("table4", (0,), "onehot") is not one
+    assert tables._trials("table4", (0,), "onehot") is not one

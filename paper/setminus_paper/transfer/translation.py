@@ -1,7 +1,7 @@
-r"""What the tables of style transfer share: their rows, and one translation with its scores, curves and samples.
+r"""What the tables of style transfer share: their rows, and one training with its scores, curves and samples.
 
-A row is a CycleGAN whose generators play against its own discriminator, or against that one without what it knows of
-z2, which ``full \ principal`` or importance sampling tells.
+A row is a CycleGAN whose generators are trained against its own discriminator, or against that discriminator without
+its knowledge of z2, which ``full \ principal`` or importance sampling estimates.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ JOB = "style_transfer"
 
 Source = Literal["oracle", "mldg", "trm", "fish"]
 LAST = 5
-"""Evaluations that a score is the mean of."""
+"""Number of last evaluations that a score averages."""
 SAMPLES = 8
-"""Images of each domain whose translation is kept in a record."""
+"""Images of each domain whose translation a record holds."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class Row:
     ----------
     label : str
     loss : "plain", "orthogonal" or "importance"
-        What the generators play against.
+        Adversarial loss of the generators.
     source : str, optional
-        Where the principal classifier comes from.
+        Origin of the principal classifier.
     """
 
     label: str
@@ -63,19 +63,19 @@ ROWS: dict[str, Row] = {
 
 @dataclass(frozen=True)
 class Translation:
-    """How long a row is trained, at which rate of Adam, and how often it is looked at."""
+    """Number of steps, batch size, steps between evaluations, and Adam's rate."""
 
     steps: int
     batch_size: int
     evaluate_every: int = 50
     rate: float = 2e-4
     precision: Precision | None = None
-    """None takes the quickest that the machine has."""
+    """None is the fastest that the machine has."""
 
 
 @dataclass(frozen=True)
 class RestingTranslation(Translation):
-    """One that comes to rest: its rate falls to zero over the second half of its steps, and gradients are cut."""
+    """With a rate that falls to zero over the second half of the steps, and clipped gradients."""
 
     clip: float = 1.0
 
@@ -90,28 +90,28 @@ def translated(
     seed: int,
     plain_steps: int = 0,
 ) -> dict[str, Any]:
-    """Train one row, and judge it along the way.
+    """Train one row, and score it along the way.
 
     Parameters
     ----------
     networks : CycleGAN
-        Fresh.
+        Not trained yet.
     domains : (Tensor, Tensor)
-        Images of A and of B to train on.
+        Training images of A and of B.
     judge : TransferJudge
-        Whose ways are `oracle` and possibly `measured`.
+        Scores by `oracle` and possibly by `measured` latents.
     size : Translation
     log_ratio : Module, optional
-        What the generators are told of z2; None is plain CycleGAN.
+        Log ratio of z2 in the generators' loss; None is plain CycleGAN.
     seed : int
     plain_steps : int
-        Steps before the generators are told anything.
+        Steps with plain CycleGAN at the beginning.
 
     Returns
     -------
     dict
-        Plain JSON: `z1`, `z2` and the like as means over the last evaluations, `curves` and `losses` by step,
-        `samples` as PNG in base64.
+        Plain JSON: `z1`, `z2` and others as means over the last evaluations, `curves` and `losses` by step, `samples`
+        as PNG in base64.
     """
     task = TransferTask(
         networks,
@@ -144,7 +144,7 @@ def translated(
 
 
 def _scores(outcome: Outcome) -> dict[str, Any]:
-    """Means over the last evaluations, and the curves that lead there."""
+    """Means over the last evaluations, and the curves of all."""
     found = outcome.evaluations
     curves = {"step": [one["step"] for one in found]}
     if "measured" in found[0]:
@@ -164,7 +164,7 @@ def _scores(outcome: Outcome) -> dict[str, Any]:
 
 
 def _samples(networks: CycleGAN, judge: TransferJudge) -> dict[str, str]:
-    """The first held-out images of each domain and what became of them, the same ones in every row."""
+    """The first held-out images of each domain and their translations, the same images in every row."""
     strips = {}
     for domain, direction, generator in (("a", "a_to_b", networks.a_to_b), ("b", "b_to_a", networks.b_to_a)):
         images = judge.real[direction][:SAMPLES]

@@ -1,7 +1,8 @@
-"""Source images in the look of the target, and features alike (CyCADA, Hoffman et al. 2018)."""
+"""The paper's rivals of table 3 that the library does not have: ADDA and CyCADA."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -11,40 +12,112 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from setminus.adaptation.adaptation_task import (
-    AdaptationConfig,
-    AdaptationTask,
-    DomainData,
-    evaluating,
-)
+from setminus.adaptation.adaptation_task import AdaptationConfig, AdaptationTask, DomainData, evaluating
 from setminus.adaptation.vada import VadaConfig, VadaNetworks, vada_step
 from setminus.errors import UserError
 from setminus.nn.batches import Batches
 from setminus.nn.cyclegan import CycleGAN, CycleGANWeights, cyclegan_step, plain_adversarial
-from setminus.nn.losses import Direction
+from setminus.nn.losses import Direction, domain_discriminator_loss, gan_generator_loss
 from setminus.nn.networks import check_images, seeded
-from setminus.nn.passes import adam, frozen, in_float32
+from setminus.nn.passes import adam, frozen, in_float32, running_statistics_kept
 from setminus.nn.training import Loop
 from setminus.nn.translation_networks import DigitDiscriminator, DigitGenerator
 
-__all__ = ["Cycada", "semantic_loss"]
+__all__ = ["Adda", "Cycada", "semantic_loss"]
+
+
+class Adda(AdaptationTask):
+    """ADDA (Tzeng et al. 2017): a copy of the source encoder learns target features that look like source features.
+
+    The warm-up trains encoder and head on the source. From then on both are fixed; the copy is trained against the
+    discriminator, as the generator of a GAN, and the head classifies its features.
+
+    Parameters
+    ----------
+    networks, data, seed, watch
+        See `AdaptationTask`.
+    config : AdaptationConfig
+        With a `warmup` of at least 1; the weight of the domain loss scales the copy's learning rate, which has to be
+        small, since no loss ties the copy to the classes.
+    """
+
+    def __init__(
+        self,
+        networks: VadaNetworks,
+        data: DomainData,
+        config: AdaptationConfig,
+        seed: int,
+        *,
+        watch: Callable[[AdaptationTask], dict[str, Any]] | None = None,
+    ) -> None:
+        super().__init__(networks, data, config, seed, watch=watch)
+        if config.warmup < 1:
+            raise UserError(
+                "warmup is 0", do="ADDA starts from a classifier of the source; give it steps to be trained."
+            )
+        self.target_encoder = copy.deepcopy(networks.encoder)
+        self.modules |= {"target_encoder": self.target_encoder, "discriminator": networks.discriminator}
+        self.optimizers |= {
+            "target_encoder": adam(self.target_encoder.parameters(), config.rate * config.losses.domain),
+            "discriminator": adam(networks.discriminator.parameters(), config.rate),
+        }
+
+    @property
+    def predictor(self) -> tuple[nn.Module, nn.Module]:
+        """The target's encoder, with the source's head."""
+        return self.target_encoder, self.networks.head
+
+    def step(self, loop: Loop) -> None:
+        """The source's cross entropy, later the adversarial losses of copy and discriminator."""
+        source, labels = loop.batch(self.source_batches)
+        if loop.index < self.config.warmup:
+            self._classify(source, labels, loop)
+            self.target_encoder.load_state_dict(self.networks.encoder.state_dict())
+        else:
+            (target,) = loop.batch(self.target_batches)
+            self._align(source, labels, target, loop)
+
+    def _classify(self, source: torch.Tensor, labels: torch.Tensor, loop: Loop) -> None:
+        weights = self.class_weights(loop.index)
+        logits = in_float32(self.networks.head(self.networks.encoder(source)))
+        loop.update("classifier", cross_entropy(logits, labels, None if weights is None else weights.to(loop.device)))
+
+    def _align(self, source: torch.Tensor, labels: torch.Tensor, target: torch.Tensor, loop: Loop) -> None:
+        encoder, head, discriminator = self.networks.encoder, self.networks.head, self.networks.discriminator
+        with torch.no_grad(), running_statistics_kept(encoder):
+            source_features = encoder(source)
+        target_features = self.target_encoder(target)
+        with torch.no_grad():
+            # its weights are fixed; its running statistics become those of the target
+            head(target_features)
+        loop.update(
+            "discriminator",
+            domain_discriminator_loss(
+                in_float32(discriminator(source_features)),
+                in_float32(discriminator(target_features.detach())),
+                self.source_weights(labels),
+            ),
+        )
+        with frozen(discriminator):
+            fooled = in_float32(discriminator(target_features))
+        loop.update("target_encoder", gan_generator_loss(fooled))
 
 
 class Cycada(AdaptationTask):
-    """Learn to classify source images that were translated to the target's look by a CycleGAN.
+    """CyCADA (Hoffman et al. 2018): classify source images that a CycleGAN translated to the target's look.
 
-    Three phases follow each other:
+    It has three phases:
 
     1. in the warm-up the classifier learns from the source;
-    2. it is held, while two generators learn to translate between the domains, there and back, so that it keeps what
-       it says of an image: ``adversarial + cycle * cycle_loss + semantic * semantic_loss`` in both directions;
-    3. these are held, while it learns from translated source images with the labels they had, against a discriminator
-       of their features and the target's: ``cross_entropy + domain * domain_term``, as DANN.
+    2. the classifier is fixed, and two generators learn to translate between the domains while its predictions are
+       kept: ``adversarial + cycle * cycle_loss + semantic * semantic_loss`` in both directions;
+    3. the generators are fixed, and the classifier learns from translated source images with their labels, against a
+       discriminator of features: ``cross_entropy + domain * domain_term``, as DANN.
 
     Parameters
     ----------
     networks, seed, watch
-        See `AdaptationTask`. The seed is also that of the initial weights of the CycleGAN.
+        See `AdaptationTask`. The seed also sets the initial weights of the CycleGAN.
     data : DomainData
         Square images of shape (n, channels, size, size) in [-1, 1], with a size of 8 or more that is a multiple of 4.
     config : AdaptationConfig
@@ -55,7 +128,7 @@ class Cycada(AdaptationTask):
         The share of the second phase in the steps after the warm-up. A training that is resumed with more steps than
         it was begun with has them in the third.
     translation_rate : float, default=1e-3
-        Adam's, of the CycleGAN. The usual 2e-4 wants thousands of steps.
+        Adam's rate for the CycleGAN. The usual 2e-4 needs thousands of steps.
     cycle, semantic : float
         The weights of the two consistency losses.
     """
@@ -95,7 +168,7 @@ class Cycada(AdaptationTask):
         channels, size = data.source.shape[1:3]
         self.translators = seeded(seed, partial(_translators, channels, size, width, discriminator_width))
         self.schedule = _Schedule()
-        # a translation takes the classes as they are: a discriminator of images knows no weights
+        # no class balance: a discriminator of images has no class weights
         self.images = Batches(data.source, size=config.batch, seed=2 * seed)
         self.modules |= {
             "discriminator": networks.discriminator,
@@ -106,13 +179,13 @@ class Cycada(AdaptationTask):
         self.optimizers |= {
             "discriminator": adam(networks.discriminator.parameters(), config.rate),
             "generators": adam(self.translators.generators.parameters(), translation_rate),
-            # of images, by the name that the step of a CycleGAN has for them
+            # of images, under the name that `cyclegan_step` uses
             "discriminators": adam(self.translators.discriminators.parameters(), translation_rate),
         }
 
     @property
     def met(self) -> int:
-        """The end of the second phase: until then the classifier is that of the warm-up."""
+        """The end of the second phase: before it the classifier is that of the warm-up."""
         return max(int(self.schedule.translation_end), self.config.warmup)
 
     def step(self, loop: Loop) -> None:
@@ -166,10 +239,10 @@ class Cycada(AdaptationTask):
 
 
 def semantic_loss(encoder: nn.Module, head: nn.Module, images: torch.Tensor, translated: torch.Tensor) -> torch.Tensor:
-    """What a held classifier says of an image, its translation should keep.
+    """A translation should keep the prediction of a fixed classifier.
 
-    ``cross_entropy(head(encoder(translated)), argmax head(encoder(images)))``, each batch by its own statistics:
-    the domains have their own, and so do images on their way between them.
+    ``cross_entropy(head(encoder(translated)), argmax head(encoder(images)))``, each batch by its own statistics,
+    because the domains and partly translated images have different ones.
 
     Parameters
     ----------
@@ -194,13 +267,13 @@ def semantic_loss(encoder: nn.Module, head: nn.Module, images: torch.Tensor, tra
     """
     with frozen(encoder, head), evaluating(encoder, head, own_statistics=True):
         with torch.no_grad():
-            said = head(encoder(images)).argmax(1)
+            predicted = head(encoder(images)).argmax(1)
         logits = in_float32(head(encoder(translated)))
-    return cross_entropy(logits, said)
+    return cross_entropy(logits, predicted)
 
 
 class _Schedule(nn.Module):  # type: ignore[misc]
-    """Where the second phase ends, as a buffer: the same for a training that is resumed with more steps."""
+    """The end of the second phase, in a buffer, so that it is the same when training is resumed with more steps."""
 
     translation_end: torch.Tensor
 
@@ -217,7 +290,7 @@ def _translators(channels: int, size: int, width: int, discriminator_width: int)
 
 
 def _planes(images: torch.Tensor) -> torch.Tensor:
-    # one channel after the other in memory: GroupNorm in bfloat16 takes twice as long the other way
+    # planar: GroupNorm in bfloat16 takes twice as long on interleaved channels
     return images.contiguous()
 
 
