@@ -1,11 +1,11 @@
-"""The command: ``python -m benchmarks [speed | training | scoring | peers | proxy | adapters | tables | all]``."""
+"""The command: ``python -m benchmarks [PART]``, one of the parts below or all of them."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-PARTS = ("speed", "training", "scoring", "peers", "proxy", "adapters", "tables")
+PARTS = ("speed", "training", "scoring", "peers", "table_peers", "proxy", "adapters", "tables")
 
 
 def main() -> None:
@@ -39,7 +39,11 @@ def main() -> None:
     if args.what in ("all", "peers"):
         from benchmarks import peers
 
-        peers.run(range(args.seeds), again=args.again, records=args.results / "peers" / "records.jsonl")
+        peers.run(range(args.seeds), peers.METHODS, args.results / "peers" / "records.jsonl", again=args.again)
+    if args.what in ("all", "table_peers"):
+        from benchmarks import table_peers
+
+        table_peers.run(args.results)
     if args.what in ("all", "proxy"):
         from benchmarks import proxy
 

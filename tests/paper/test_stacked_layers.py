@@ -28,7 +28,7 @@ def test_sizes():
 
 @pytest.mark.parametrize("layers", [(nn.ReLU(), nn.Linear(2, 2)), (nn.Linear(2, 2), nn.BatchNorm1d(2))])
 def test_other_layers_are_refused(layers):
-    with pytest.raises(ValueError, match=r"expected linear layers.*setminus\.nn\.stacked\.Stacked"):
+    with pytest.raises(ValueError, match=r"expected linear layers.*setminus_paper\.stacked\.Stacked"):
         StackedLayers([nn.Sequential(*layers)])
 
 

@@ -50,7 +50,7 @@ def test_labels_of_the_target_do_not_matter_and_those_of_the_source_do(squares, 
     pair = small_digits.load_pair(SIZE, seed=0)
 
     def estimate(pair):
-        monkeypatch.setattr(small_digits, "dealt", lambda size, seed: pair)
+        monkeypatch.setattr(small_digits, "load_pair", lambda size, seed: pair)
         (found,) = small_digits.measure((0,), method="vada_orthogonal", size=SIZE)
         return found["accuracy"], found["prior"]["estimated"]
 
