@@ -15,8 +15,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils import all_estimators
 from threadpoolctl import threadpool_limits
 
-from setminus.estimators.model_contents import check_contents
-from setminus.estimators.reviewed_types import _reviewed
+from setminus.estimators.model_contents import _reviewed, check_contents
 from tests.made_models import outcome
 
 # those without a fit of their own: FrozenEstimator holds another estimator, as a pipeline does
@@ -31,7 +30,7 @@ METHODS = ("predict_proba", "predict", "decision_function", "transform", "apply"
 
 
 def fitted(made):
-    from tests.estimators.test_reviewed_types import fitted
+    from tests.estimators.test_model_contents import fitted
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

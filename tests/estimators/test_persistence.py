@@ -1,6 +1,11 @@
 import functools
+import io
+import json
 import os
+import re
 import warnings
+import zipfile
+import zlib
 
 import numpy as np
 import pytest
@@ -21,7 +26,304 @@ from setminus import (
     load,
     save,
 )
-from tests.made_models import edited, plain, set_attribute
+from setminus.estimators.persistence import LIMIT, read_archive
+from tests.made_models import (
+    SCHEMA,
+    edited,
+    load_by_skops_alone,
+    members,
+    nodes,
+    npy,
+    outcome,
+    plain,
+    set_attribute,
+    write,
+)
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(50, 3))
+Y = (X[:, 0] > 0).astype(int)
+MEMORY = 1 << 30
+
+
+@pytest.fixture
+def path(tmp_path):
+    return save(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y), tmp_path / "model.skops")
+
+
+def first_array(path):
+    return next(name for name in members(path) if name.endswith(".npy"))
+
+
+def packed(path, name, content, size=None):
+    """Put a compressed member in place of one, perhaps with another size than it has."""
+    files = members(path) | {name: content}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for one, data in files.items():
+            archive.writestr(one, data)
+    if size is not None:
+        raw = path.read_bytes()
+        true = len(content).to_bytes(4, "little")
+        assert raw.count(true) >= 2
+        # also the check sum, which is then that of what a reader cuts off
+        raw = raw.replace(true, size.to_bytes(4, "little"))
+        sums = (zlib.crc32(one).to_bytes(4, "little") for one in (content, content[:size]))
+        path.write_bytes(raw.replace(*sums))
+    return path
+
+
+def refused(path):
+    try:
+        load(path)
+    except ValueError as error:
+        path.with_suffix(".said").write_text(str(error))
+
+
+def loaded_by_skops(path):
+    try:
+        load_by_skops_alone(path)
+    except MemoryError:
+        path.with_suffix(".said").write_text("MemoryError")
+
+
+def test_a_bomb_is_refused_before_it_is_unpacked(path):
+    packed(path, first_array(path), npy(np.zeros(1 << 26)))
+    assert path.stat().st_size < 1_000_000
+    said = path.with_suffix(".said")
+    # the control: half a GiB, in several copies, in a process that may have one
+    assert outcome(loaded_by_skops, path, memory=MEMORY) == 0
+    assert said.read_text() == "MemoryError"
+    assert outcome(refused, path, memory=MEMORY) == 0
+    assert re.search(r"unpacks to at least 5\d\d,\d\d\d,\d\d\d, more", said.read_text())
+    assert f": if you know who made it, set {LIMIT} to a larger number" in said.read_text()
+
+
+def test_a_bomb_that_lies_about_its_size_is_found(path):
+    name = first_array(path)
+    packed(path, name, npy(np.zeros(1 << 26)), size=1000)
+    assert zipfile.ZipFile(path).getinfo(name).file_size == 1000
+    said = path.with_suffix(".said")
+    # the control: zipfile makes all of it before it cuts it off
+    assert outcome(loaded_by_skops, path, memory=MEMORY) == 0
+    assert said.read_text() == "MemoryError"
+    said.unlink()
+    assert outcome(refused, path, memory=MEMORY) == 0
+    assert "is damaged (an array says that it is float64 of shape" in said.read_text()
+
+
+def test_a_header_that_promises_more_than_there_is(path):
+    header = npy(np.zeros(3))[:128].replace(b"(3,)", b"(999999999999,)").replace(b" " * 11 + b"\n", b"\n")
+    write(path, members(path) | {first_array(path): header[:118] + b" " * 9 + b"\n" + bytes(24)})
+    with pytest.raises(ValueError, match=r"an array says that it is float64 of shape|is damaged"):
+        load(path)
+
+
+def test_one_array_for_many_nodes_counts_each_time(path, monkeypatch):
+    def repeat(schema, arrays):
+        node = next(one for one in nodes(schema, "ndarray") if "file" in one)
+        listed = {"__class__": "list", "__module__": "builtins", "__loader__": "ListNode", "__id__": 9_000_000}
+        schema["content"]["content"]["many"] = listed | {"content": [node | {"__id__": i} for i in range(1, 2001)]}
+        schema["content"]["key_types"]["content"].append(schema["content"]["key_types"]["content"][0])
+        arrays[node["file"]] = np.zeros(20_000)
+
+    edited(path, repeat)
+    assert path.stat().st_size < 1_000_000
+    with pytest.raises(ValueError, match="unpacks to at least"):
+        load(path)
+    monkeypatch.setenv(LIMIT, str(1 << 30))
+    assert len(load(path).many) == 2000
+
+
+def test_the_limit_is_adjustable(path, monkeypatch):
+    monkeypatch.setenv(LIMIT, "1000")
+    with pytest.raises(ValueError, match=r"unpacks to at least [\d,]+, more than the 1,000 that are allowed: "):
+        load(path)
+    monkeypatch.setenv(LIMIT, "2 GB")
+    with pytest.raises(ValueError, match=f"{LIMIT} is '2 GB': expected a number of bytes"):
+        load(path)
+    monkeypatch.delenv(LIMIT)
+    load(path)
+
+
+def test_a_compressed_file_of_skops_loads(path):
+    packed(path, SCHEMA, members(path)[SCHEMA])
+    assert load(path).predict(X).shape == (50,)
+
+
+def test_what_skops_reads_is_what_was_looked_at(path):
+    """Two readers of one zip may find different members; skops is given one that has been written anew."""
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("unasked.npy", npy(np.zeros(3)))
+    content = read_archive(path).content
+    assert "unasked.npy" not in zipfile.ZipFile(io.BytesIO(content)).namelist()
+    assert load(path).predict(X).shape == (50,)
+
+
+def same_name(path):
+    raw = members(path)[SCHEMA]
+    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr(SCHEMA, raw)
+
+
+def in_schema(**changes):
+    return lambda path: edited(path, lambda schema, arrays: schema.update(changes))
+
+
+def inside(change):
+    return lambda path: edited(path, lambda schema, arrays: change(next(nodes(schema, "StandardScaler"))))
+
+
+def deep(path):
+    write(path, members(path) | {SCHEMA: '{"protocol": 2, "content": ' + "[" * 100_000 + "]" * 100_000 + "}"})
+
+
+def nested(path):
+    node = plain(0)
+    for i in range(300):
+        node = {"__class__": "list", "__module__": "builtins", "__loader__": "ListNode", "__id__": i, "content": [node]}
+    write(path, members(path) | {SCHEMA: json.dumps(node | {"protocol": 2})})
+
+
+def pickled(path):
+    stream = io.BytesIO()
+    np.save(stream, np.array([{}], dtype=object), allow_pickle=True)
+    write(path, members(path) | {first_array(path): stream.getvalue()})
+
+
+def zipped_arrays(path):
+    stream = io.BytesIO()
+    np.savez(stream, a=np.zeros(3))
+    write(path, members(path) | {first_array(path): stream.getvalue()})
+
+
+def no_size(path):
+    write(path, members(path) | {first_array(path): npy(np.zeros(3)).replace(b"'<f8'", b"'|S0'").ljust(128)[:128]})
+
+
+def itself(path):
+    """A part that holds itself."""
+
+    def change(schema, arrays):
+        step = next(nodes(schema, "StandardScaler"))
+        step["content"]["content"]["mean_"] = step | {"content": plain(0)}
+
+    edited(path, change)
+
+
+def laughs(path):
+    """Short nodes that skops takes for long ones: 2 to the power of 30 steps in a small file."""
+    node = plain(0)
+    for i in range(1, 31):
+        head = {"__class__": "list", "__module__": "builtins", "__loader__": "ListNode", "__id__": i}
+        short = {
+            "__class__": "list",
+            "__module__": "builtins",
+            "__loader__": "ListNode",
+            "__id__": i - 1,
+            "content": [],
+        }
+        node = head | {"content": [node, short]}
+    write(path, members(path) | {SCHEMA: json.dumps(node | {"protocol": 2})})
+
+
+DAMAGE = {
+    "no zip": lambda path: path.write_bytes(b"not a model"),
+    "empty": lambda path: path.write_bytes(b""),
+    "cut off": lambda path: path.write_bytes(path.read_bytes()[:-100]),
+    "cut off in front": lambda path: path.write_bytes(path.read_bytes()[100:]),
+    "no schema": lambda path: write(path, {name: data for name, data in members(path).items() if name != SCHEMA}),
+    "no array": lambda path: write(path, {SCHEMA: members(path)[SCHEMA]}),
+    "two schemas": same_name,
+    "no json": lambda path: write(path, members(path) | {SCHEMA: "{"}),
+    "no text": lambda path: write(path, members(path) | {SCHEMA: b"\xff\xfe\xfd"}),
+    "a list": lambda path: write(path, members(path) | {SCHEMA: "[]"}),
+    "a number": lambda path: write(path, members(path) | {SCHEMA: "7"}),
+    "nothing": lambda path: write(path, members(path) | {SCHEMA: "{}"}),
+    "deep brackets": deep,
+    "deep nodes": nested,
+    "an old protocol": in_schema(protocol=0),
+    "a new protocol": in_schema(protocol=99),
+    "a protocol that is true": in_schema(protocol=True),
+    "another loader": in_schema(__loader__="NoNode"),
+    "a loader that is a number": in_schema(__loader__=7),
+    "a class that is a list": in_schema(__class__=["x"]),
+    "a class that is not there": in_schema(__class__="Pipelines"),
+    "a number that is a list": inside(lambda node: node.update(__id__=[1])),
+    "no number": inside(lambda node: node.pop("__id__")),
+    "attributes that are a list": inside(lambda node: node.update(content=[])),
+    "a module that is nothing": inside(lambda node: node.update(__module__=None)),
+    "no keys": inside(lambda node: node["content"].pop("key_types")),
+    "a file that is a number": inside(lambda node: next(nodes(node, "ndarray")).update(file=7)),
+    "a file outside": inside(lambda node: next(nodes(node, "ndarray")).update(file="../../etc/passwd")),
+    "an array of another kind": inside(lambda node: next(nodes(node, "ndarray")).update(type="pickle")),
+    "a pickle": pickled,
+    "arrays in an array": zipped_arrays,
+    "an array that is cut off": lambda path: write(path, members(path) | {first_array(path): npy(np.zeros(3))[:-8]}),
+    "an array without a header": lambda path: write(path, members(path) | {first_array(path): b""}),
+    "values of no size": no_size,
+    "a part that holds itself": itself,
+    "many from few": laughs,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_all_damage_is_told_as_one_kind_of_error(damage, path):
+    load(path)
+    damage(path)
+    with pytest.raises(
+        ValueError, match=r"^model\.skops (is no model file of setminus, or is damaged|holds what)"
+    ) as caught:
+        load(path)
+    problem, _, advice = str(caught.value).partition(": ")
+    assert problem
+    assert advice
+    assert "\n" not in str(caught.value)
+    # Python's words about its own objects help nobody to mend a file
+    assert not re.search(r"NoneType|object has no|Errno|indices must|codec can't|unhashable|not subscriptable", problem)
+
+
+def test_other_ways_of_compression_are_refused(path):
+    files = members(path)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    with pytest.raises(ValueError, match="compressed in another way than by deflate"):
+        load(path)
+
+
+def test_a_name_cannot_steer_the_terminal(path):
+    edited(path, lambda schema, arrays: schema.update(__class__="Pipe\x1b[2J\nError: all is well" + "x" * 1000))
+    with pytest.raises(ValueError, match="not trusted") as caught:
+        load(path)
+    assert str(caught.value).isprintable()
+    assert r"Pipe\x1b[2J\nError" in str(caught.value)
+    assert len(str(caught.value)) < 1000
+
+
+def test_a_number_does_not_stand_for_two_nodes(path):
+    """Skops would take the second for the first, and what is checked of one would be true of the other."""
+    edited(
+        path,
+        lambda schema, arrays: next(nodes(schema, "LogisticRegression"))["content"]["content"]["C"].update(
+            __id__=next(nodes(schema, "StandardScaler"))["content"]["content"]["copy"]["__id__"]
+        ),
+    )
+    assert load_by_skops_alone(path)[-1].C is True
+    with pytest.raises(ValueError, match="two different nodes have the number"):
+        load(path)
+
+
+def test_an_attribute_may_be_called_file(tmp_path):
+    model = StandardScaler().fit(X)
+    model.file, model.content = "a.npy", X
+    assert load(save(model, tmp_path / "m.skops")).file == "a.npy"
+
+
+def test_shared_parts_stay_one(path, tmp_path):
+    scaler = StandardScaler().fit(X)
+    again = load(save([scaler, scaler, FunctionTransformer(np.exp)], tmp_path / "shared.skops"))
+    assert again[0] is again[1]
+
 
 BOOSTING = HistGradientBoostingClassifier(max_iter=5)
 LOGISTIC = LogisticRegression()

@@ -17,9 +17,8 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from setminus.core.orthogonalize import log_setminus, orthogonalize
-from setminus.estimators.frontier import gap_of
+from setminus.estimators.frontier import Problem, gap_of, search
 from setminus.estimators.principals import ProxyPrincipal
-from setminus.estimators.search import Problem, search
 from setminus.estimators.tuned import STRENGTHS, TunedOrthogonalClassifier
 from setminus_paper.fairness.training import EPOCHS, FairTask, trained, vanilla
 from setminus_paper.fairness.trials import (

@@ -12,8 +12,8 @@ from setminus.auditing.audit import audit
 from setminus.auditing.result import Audit
 from setminus.commands.rows import Roles, group_names, read_rows
 from setminus.commands.scored_columns import ScoredColumns
+from setminus.core import Constraint
 from setminus.errors import UserError
-from setminus.estimators.frontier import Constraint
 from setminus.estimators.groups import Groups
 from setminus.progress import seconds_by_name, tracked
 from setminus.records import Record, versions

@@ -12,9 +12,9 @@ from threadpoolctl import threadpool_limits
 
 from setminus.auditing.audit import audit
 from setminus.commands.fairness_record import betrayed, frontier_points
+from setminus.core import Constraint
 from setminus.datasets.split import Split
 from setminus.datasets.tabular import load_adult
-from setminus.estimators.frontier import Constraint
 from setminus.estimators.orthogonal import OrthogonalClassifier
 from setminus.estimators.principals import GroupPrincipal, ProxyPrincipal
 from setminus.estimators.tuned import TunedOrthogonalClassifier

@@ -16,8 +16,8 @@ from threadpoolctl import threadpool_limits
 from setminus.auditing.audit import audit
 from setminus.commands.fairness_record import betrayed, frontier_points
 from setminus.commands.rows import Roles, Rows, group_names, read_rows, split_rows
+from setminus.core import Constraint
 from setminus.errors import UserError
-from setminus.estimators.frontier import Constraint
 from setminus.estimators.groups import Groups
 from setminus.estimators.persistence import load, model_errors
 from setminus.estimators.principals import GroupPrincipal, ProxyPrincipal

@@ -1,1 +1,14 @@
 """The method on arrays: no estimators, no frames, no files."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+__all__ = ["Agg", "Constraint"]
+
+# here, where they load without numpy: the command line needs them for its options
+Constraint = Literal["equalized_odds", "demographic_parity", "equal_opportunity"]
+"""The gap that is bounded."""
+
+Agg = Literal["max", "sum"]
+"""How equalized odds puts the gaps of the labels together: Fairlearn takes the max, the paper the sum."""

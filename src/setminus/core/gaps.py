@@ -17,17 +17,16 @@ the leading axes may hold bootstrap draws or thresholds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from setminus.core import Agg
 from setminus.core.groups import check_weights, encode_groups, encode_labels, group_name, recode
 from setminus.errors import UserError
 
 __all__ = [
-    "Agg",
-    "Constraint",
     "count_table",
     "demographic_parity_from_rates",
     "demographic_parity_from_table",
@@ -42,12 +41,6 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-
-Constraint = Literal["equalized_odds", "demographic_parity", "equal_opportunity"]
-"""The gap that is bounded."""
-
-Agg = Literal["max", "sum"]
-"""How equalized odds puts the gaps of the labels together: Fairlearn takes the max, the paper the sum."""
 
 
 def demographic_parity_gap(

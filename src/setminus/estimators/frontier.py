@@ -2,37 +2,65 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from operator import index as whole
-from typing import Any, Literal
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
 
+from setminus.core import Agg, Constraint
 from setminus.core.gaps import (
+    count_table,
     demographic_parity_from_table,
     equal_opportunity_from_table,
     equalized_odds_from_table,
 )
 from setminus.errors import MissingExtraError, UserError
 
-__all__ = ["LOG_LEAST", "Constraint", "Frontier", "Gap", "check_tolerance", "gap_of"]
+__all__ = [
+    "COUNTED",
+    "LOG_LEAST",
+    "Frontier",
+    "Gap",
+    "Problem",
+    "check_tolerance",
+    "decide",
+    "gap_of",
+    "search",
+]
 
 Floats = NDArray[np.float64]
-Constraint = Literal["equalized_odds", "demographic_parity", "equal_opportunity"]
+Codes = NDArray[np.intp]
 Gap = Callable[[Floats], Floats]
 
 LOG_LEAST = float(np.log(np.finfo(np.float64).tiny))
 """What stands for the log of a probability of 0: an offset can then still turn the decision."""
 
+THRESHOLDS = 1000
+"""Quantiles of the score to try as a threshold."""
 
-def gap_of(constraint: str, agg: str) -> Gap:
+ASKED = 100
+"""The same where each one is a call of a scorer."""
+
+STEPS = np.array([-1.0, -0.5, -0.25, -0.1, 0.1, 0.25, 0.5, 1.0])
+"""Steps of one offset to try, in nats, for more than two classes; rising."""
+
+CLIMBS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, np.inf)
+"""Gaps to climb within, for more than two classes. The same for every model: a search that aimed at the model's own
+tolerance would find other points at another one, and `TunedOrthogonalClassifier.at` would differ from a fit there.
+Every second one where each point is a call of a scorer."""
+
+
+def gap_of(constraint: Constraint, agg: Agg) -> Gap:
     """The gap to bound, as a function of count tables of shape (..., groups, labels, predictions)."""
-    if agg not in ("max", "sum"):
+    if agg not in get_args(Agg):
         raise UserError(f"agg is {agg!r}", expected="'max' (Fairlearn's way) or 'sum' (the paper's)")
     gaps: dict[str, Gap] = {
-        "equalized_odds": lambda table: equalized_odds_from_table(table, "max" if agg == "max" else "sum"),
+        "equalized_odds": lambda table: equalized_odds_from_table(table, agg),
         "demographic_parity": demographic_parity_from_table,
         "equal_opportunity": equal_opportunity_from_table,
     }
@@ -167,3 +195,197 @@ class Frontier:
         ax.set_ylabel(self.score_name.replace("_", " ") + ", out of fold")
         ax.legend(loc="lower right")
         return ax
+
+
+def _accuracy(confusion: Floats) -> Floats:
+    accuracy: Floats = np.trace(confusion, axis1=-2, axis2=-1) / confusion.sum(axis=(-2, -1))
+    return accuracy
+
+
+def _balanced_accuracy(confusion: Floats) -> Floats:
+    recall = np.diagonal(confusion, axis1=-2, axis2=-1) / confusion.sum(axis=-1)
+    balanced: Floats = recall.mean(axis=-1)
+    return balanced
+
+
+COUNTED: dict[Any, Callable[[Floats], Floats]] = {"accuracy": _accuracy, "balanced_accuracy": _balanced_accuracy}
+"""Scores of many confusion tables at once, by scikit-learn's name."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What the search looks at: the truth of each row, and what counts.
+
+    `scoring` is a name in `COUNTED`, or a scorer, which is asked: on the few cells of the confusion
+    table where it looks at labels, once where it looks at probabilities, row by row and without weights where it is
+    unknown or cannot take any.
+    """
+
+    y_codes: Codes
+    group_codes: Codes
+    classes: NDArray[Any]
+    n_groups: int
+    weights: Floats
+    gap: Gap
+    scoring: Any = "accuracy"
+
+    def table(self, predictions: Codes) -> Floats:
+        """Weights by (group, label, prediction)."""
+        size = len(self.classes)
+        return count_table(self.group_codes, self.y_codes, predictions, (self.n_groups, size, size), self.weights)
+
+    def score(self, tables: Floats, predictions: Callable[[int], Codes], log_proba: Floats) -> Floats:
+        """The score of each table (P, groups, labels, predictions); predictions(i) are those behind table i."""
+        confusion = tables.sum(axis=-3)
+        if self.scoring in COUNTED:
+            return COUNTED[self.scoring](confusion)
+        scorer, proba = self.scoring, np.exp(log_proba)
+        response = getattr(scorer, "_response_method", "unknown")
+        weighted = _takes_weights(scorer)
+        if response == "predict" and weighted:
+            # a metric of labels is a function of how often each label meets each prediction
+            labels, predicted = np.indices(confusion.shape[1:]).reshape(2, -1)
+            return np.array([self._ask(scorer, labels, predicted, None, counts.ravel()) for counts in confusion])
+        if response in ("predict", "unknown"):
+            return np.array([self._ask(scorer, self.y_codes, predictions(i), proba) for i in range(len(tables))])
+        # a metric of probabilities does not see the threshold
+        weights = self.weights if weighted else None
+        return np.full(len(tables), self._ask(scorer, self.y_codes, predictions(0), proba, weights))
+
+    @property
+    def sees_decisions(self) -> bool:
+        """Whether the score depends on the offsets at all; one of probabilities leaves them at 0."""
+        return self.scoring in COUNTED or getattr(self.scoring, "_response_method", "predict") == "predict"
+
+    def _ask(self, scorer: Any, y_codes: Codes, predictions: Codes, proba: Any, weights: Any = None) -> float:
+        answer = _Answer(self.classes, self.classes[predictions], proba)
+        rows = np.arange(len(y_codes))[:, None]
+        keywords = {} if weights is None else {"sample_weight": weights}
+        return float(scorer(answer, rows, self.classes[y_codes], **keywords))
+
+
+def _takes_weights(scorer: Any) -> bool:
+    """Whether what a scorer asks of a metric can be weighted; a metric of one's own often cannot."""
+    parameters = inspect.signature(getattr(scorer, "_score_func", scorer)).parameters
+    return "sample_weight" in parameters or any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+
+
+class _Answer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Predictions that are already there, in the shape that a scorer asks."""
+
+    def __init__(self, classes: Any, predictions: Any, proba: Any):
+        self.classes, self.predictions, self.proba = classes, predictions, proba
+        self.classes_ = classes
+
+    def fit(self, X: Any, y: Any) -> _Answer:
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return self.predictions
+
+    def predict_proba(self, X: Any) -> Any:
+        return self.proba
+
+
+def decide(log_proba: Floats, offsets: Floats) -> Codes:
+    """The class of each row: ``argmax(log_proba + offsets)``, the later class where two are level."""
+    shifted = (np.maximum(log_proba, LOG_LEAST) + offsets)[:, ::-1]
+    last: Codes = shifted.shape[1] - 1 - np.argmax(shifted, axis=1)
+    return last
+
+
+def search(problem: Problem, strength: float, log_proba: Floats) -> Frontier:
+    """The decisions tried at one strength, with their score and gap: the best trades, see `Frontier.thinned`.
+
+    Two classes: every threshold at a quantile of the score, counted in one pass. More: offsets climbed one class at
+    a time from 0, to the highest score within each of a row of gaps. Both are blind to the tolerance.
+
+    Parameters
+    ----------
+    problem : Problem
+    strength : float
+    log_proba : ndarray of shape (n, C)
+        The out-of-fold log-probabilities of the orthogonal classifier of that strength.
+    """
+    binary = len(problem.classes) == 2
+    offsets, score, gap = (_thresholds if binary else _climb)(problem, np.maximum(log_proba, LOG_LEAST))
+    return Frontier(np.full(len(score), float(strength)), offsets, score, gap, n_tried=len(score)).thinned()
+
+
+def _thresholds(problem: Problem, log_proba: Floats) -> tuple[Floats, Floats, Floats]:
+    odds = log_proba[:, 1] - log_proba[:, 0]
+    tries = THRESHOLDS if problem.scoring in COUNTED else ASKED
+    at = np.unique(np.quantile(odds, np.linspace(0, 1, tries), method="nearest"))
+    # between two rows, never on one: the same decisions whatever rounding does
+    cuts = np.unique(np.concatenate([[at[0] - 1], (at[:-1] + at[1:]) / 2, [at[-1] + 1], [0.0]]))
+    cuts = cuts[np.isfinite(cuts)] if problem.sees_decisions else np.zeros(1)
+    above = np.searchsorted(cuts, odds, side="right")  # how many cuts a row lies above
+    shape = (len(cuts) + 1, problem.n_groups, 2)
+    cells = np.ravel_multi_index((above, problem.group_codes, problem.y_codes), shape)
+    counts = np.bincount(cells, problem.weights, minlength=int(np.prod(shape))).reshape(shape)
+    positive = counts[::-1].cumsum(axis=0)[::-1][1:]  # rows above cut i are those above more than i cuts
+    # summed, not subtracted: a remainder of rounded weights would be a gap where there is none
+    tables = np.stack([counts.cumsum(axis=0)[:-1], positive], axis=-1)
+    offsets = np.column_stack([np.zeros(len(cuts)), -cuts])
+    score = problem.score(tables, lambda i: (odds >= cuts[i]).astype(np.intp), log_proba)
+    return offsets, score, problem.gap(tables)
+
+
+def _climb(problem: Problem, log_proba: Floats) -> tuple[Floats, Floats, Floats]:
+    tried: dict[tuple[float, ...], tuple[float, float]] = {}
+
+    def look(points: list[tuple[float, ...]], tables: Floats) -> None:
+        score = problem.score(tables, lambda i: decide(log_proba, np.array(points[i])), log_proba)
+        # a score that is undefined, as precision without a positive prediction, is below any other
+        found = zip(np.where(np.isnan(score), -np.inf, score).tolist(), problem.gap(tables).tolist(), strict=True)
+        tried.update(zip(points, found, strict=True))
+
+    def climb(start: tuple[float, ...] | None, bound: float) -> None:
+        def worth(point: tuple[float, ...]) -> tuple[float, float]:
+            # first within the bound, then the score
+            score, gap = tried[point]
+            return min(bound - gap, 0.0), score
+
+        here = max(tried, key=worth) if start is None else start
+        for _ in range(10):
+            before = here
+            for k in range(1, len(here)):
+                steps = [(*here[:k], round(here[k] + step, 6), *here[k + 1 :]) for step in STEPS.tolist()]
+                new = [i for i, point in enumerate(steps) if point not in tried]
+                if new:
+                    tables = _tables_along(problem, log_proba, np.array(here), k, np.array(steps)[:, k])
+                    look([steps[i] for i in new], tables[new])
+                here = max([here, *steps], key=worth)
+            if here == before:
+                break
+
+    zeros = (0.0,) * log_proba.shape[1]
+    look([zeros], problem.table(decide(log_proba, np.array(zeros)))[None])
+    climbs = CLIMBS if problem.scoring in COUNTED else CLIMBS[::2]
+    for bound in climbs if problem.sees_decisions else ():
+        # from 0, and from the best that the climbs before have met
+        climb(zeros, bound)
+        climb(None, bound)
+    values = np.array(list(tried.values()))
+    return np.array(list(tried)), values[:, 0], values[:, 1]
+
+
+def _tables_along(problem: Problem, log_proba: Floats, offsets: Floats, k: int, values: Floats) -> Floats:
+    """The tables of `decide` with each of the rising `values` as the offset of class k, counted in one pass."""
+    others = log_proba + offsets
+    others[:, k] = -np.inf
+    rival = others.shape[1] - 1 - np.argmax(others[:, ::-1], axis=1)
+    level = np.take_along_axis(others, rival[:, None], axis=1)[:, 0]
+    # how many of the values leave the row with its rival: where both are level, the later class has it
+    short = np.zeros(len(level), dtype=np.intp)
+    for value in values:
+        own = log_proba[:, k] + value
+        short += (own < level) | ((own == level) & (rival > k))
+    size = len(problem.classes)
+    shape = (problem.n_groups, size, size)
+    cells = np.ravel_multi_index((short, problem.group_codes, problem.y_codes, rival), (len(values) + 1, *shape))
+    counts = np.bincount(cells, problem.weights, minlength=(len(values) + 1) * int(np.prod(shape)))
+    counts = counts.reshape(-1, *shape)
+    tables = counts[::-1].cumsum(axis=0)[::-1][1:]  # value i leaves those that are short of more than i values
+    tables[..., k] = counts.sum(axis=-1).cumsum(axis=0)[:-1]
+    return tables

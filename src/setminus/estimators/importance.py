@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from setminus.core.importance import effective_sample_size, importance_weights
 from setminus.errors import UserError
-from setminus.estimators.fitting import check_classes, fit_part
-from setminus.estimators.principal_mixin import Columns, PrincipalMixin, Proba, tags_like
+from setminus.estimators.orthogonal import Columns, PrincipalMixin, Proba, tags_like
+from setminus.estimators.principals import check_classes, fit_part
 
 __all__ = ["ImportanceWeightedClassifier"]
 

@@ -17,9 +17,9 @@ from sklearn.base import BaseEstimator
 from setminus.core.checks import OnViolation
 from setminus.core.orthogonalize import orthogonalize
 from setminus.errors import UserError
+from setminus.estimators.frontier import decide
 from setminus.estimators.orthogonal import OrthogonalClassifier
 from setminus.estimators.persistence import load, model_errors
-from setminus.estimators.search import decide
 from setminus.estimators.tuned import TunedOrthogonalClassifier
 from setminus.tables.columns import check_names, coded_text
 from setminus.tables.drift import ColumnDrift, Drift, column_drift
