@@ -20,7 +20,7 @@ __all__ = [
     "charts_of",
     "draw_picture",
     "laboratory_section",
-    "seeds_in_words",
+    "seeds_of",
     "summary_of",
     "title_of",
 ]
@@ -121,7 +121,7 @@ def laboratory_section(records: Records) -> dict[str, Any]:
         "brief": True,
         "headings": {key: names for key, names in HEADINGS.items() if key != "figures" or charts},
         "task": {"data": f"{name}, {scale} scale" if scale else name},
-        "rows": f"{seeds_in_words(records)}, {duration}",
+        "rows": f"seeds: {seeds_of(records)}, {duration}",
         "duration": duration,
         "title": title_of(name),
         "lead": records[-1].get("claim", ""),
@@ -132,19 +132,19 @@ def laboratory_section(records: Records) -> dict[str, Any]:
     }
 
 
-def seeds_in_words(records: Records) -> str:
+def seeds_of(records: Records) -> str:
     """How many seeds each setting was measured with.
 
     Examples
     --------
-    >>> seeds_in_words([{"config": {"n": n}, "seed": seed} for n, seeds in ((9, 1), (99, 3)) for seed in range(seeds)])
-    '1 to 3 seeds'
+    >>> seeds_of([{"config": {"n": n}, "seed": seed} for n, seeds in ((9, 1), (99, 3)) for seed in range(seeds)])
+    '1 to 3'
     """
     seeds: dict[str, set[int]] = {}
     for record in records:
         seeds.setdefault(json.dumps(record["config"], sort_keys=True), set()).add(record["seed"])
     fewest, most = min(map(len, seeds.values())), max(map(len, seeds.values()))
-    return (f"{fewest} to " if fewest < most else "") + f"{most} seed{'s' if most > 1 else ''}"
+    return str(most) if fewest == most else f"{fewest} to {most}"
 
 
 def _duration(seconds: float) -> str:

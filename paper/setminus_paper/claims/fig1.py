@@ -17,14 +17,14 @@ from setminus.core.orthogonalize import orthogonalize
 from setminus.datasets.synthetic.gaussian import GaussianModel, linear_gaussian
 from setminus.errors import UserError
 from setminus.progress import tracked
-from setminus.report.charts.chart import Bars, Chart, Mark, Points, Surface
+from setminus.report.charts.chart import Chart, Points, Surface
+from setminus_paper.claims.over_seeds import Records, Summary, mean_bars, metrics_by
 from setminus_paper.run import Run
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "boundary_axis", "charts", "degrees_between", "plan", "summary"]
 
 CLAIM = (
-    "In the linear Gaussian case the boundaries of the principal classifier and of the full one minus it "
-    "stand at a right angle."
+    "In the linear Gaussian case the boundaries of the principal and the orthogonal classifier meet at a right angle."
 )
 DEFAULT_SEEDS = 3
 
@@ -167,111 +167,74 @@ def _log_odds(proba: Floats) -> Floats:
     return np.asarray(np.log(proba[:, 1]) - np.log(proba[:, 0]))
 
 
-Record = dict[str, Any]
-
-_PANELS = {"full": "full classifier", "principal": "principal classifier", "orthogonal": "full minus principal"}
-
-
 PER_ROW = 4
-"""The panels of one case in a row."""
+_PANELS = {"full": "full classifier", "principal": "principal classifier", "orthogonal": "full minus principal"}
+_ANGLES = {"principal_orthogonal": "principal and orthogonal", "principal_full": "principal and full"}
 
 
-def charts(records: list[Record]) -> list[Chart]:
+def charts(records: Records) -> list[Chart]:
     """Data, full, principal and orthogonal for each kind of variances, from the first seed; then the angles."""
-    panels = [
-        panel for variances, some in _by_variances(records).items() for panel in _panels(variances, some[0]["metrics"])
+    grouped = metrics_by(records, "variances")
+    angles = [
+        mean_bars(
+            [f"{variances} variances" for variances in grouped],
+            [[one[kind][key] for one in found] for found in grouped.values()],
+            f"{words}, {kind}",
+        )
+        for key, words in _ANGLES.items()
+        for kind in ("exact", "trained")
     ]
-    return [*panels, _angle_chart(records)]
-
-
-def summary(records: list[Record]) -> list[tuple[str, str, str]]:
-    """Angles and errors, beside their exact values."""
-    rows = []
-    for variances, some in _by_variances(records).items():
-        metrics = [record["metrics"] for record in some]
-        for key, words in (
-            ("principal_orthogonal", "principal and orthogonal"),
-            ("principal_full", "principal and full"),
-        ):
-            exact, trained = ([one[kind][key] for one in metrics] for kind in ("exact", "trained"))
-            rows.append((f"{variances} variances: degrees between {words}", _spread(exact), _spread(trained)))
-        rows.append(
-            (
-                f"{variances} variances: largest error of full minus principal from exact inputs",
-                "0",
-                f"{max(one['largest_error'] for one in metrics):.1e}",
-            )
-        )
-        rows.append(
-            (
-                f"{variances} variances: mean error of full minus principal, trained",
-                "0",
-                _spread([one["mean_error_trained"] for one in metrics], ".4f"),
-            )
-        )
-    return rows
-
-
-def _by_variances(records: list[Record]) -> dict[str, list[Record]]:
-    grouped: dict[str, list[Record]] = {}
-    for record in records:
-        grouped.setdefault(record["config"]["variances"], []).append(record)
-    return grouped
-
-
-def _panels(variances: str, metrics: dict[str, Any]) -> list[Chart]:
-    angle = metrics["trained"]["principal_orthogonal"]
-    captions = {
-        "full": f"It uses both coordinates: {metrics['exact']['principal_full']:.0f} degrees from the principal one.",
-        "principal": "It uses z1 alone: its boundary runs across the axis of z1.",
-        "orthogonal": f"Claim: a right angle to the principal boundary. Trained: {angle:.2f} degrees.",
-    }
-    points = [Points(x, y, f"class {label}") for label, (x, y) in enumerate(metrics["points"])]
-    title = f"{variances.capitalize()} variances"
-    data = _panel(f"{title}: data", points, "Two classes that differ in both coordinates.")
-    grid, surfaces = metrics["grid"], metrics["surfaces"]
     return [
-        data,
-        *(
-            _panel(
-                f"{title}: {words}",
-                [
-                    Surface(grid, grid, surfaces["exact"][name], "P(class 1), exact"),
-                    Surface(grid, grid, surfaces["trained"][name], "P(class 1), trained"),
-                ],
-                f"{captions[name]} The lines are boundaries, where the probability is one half.",
-            )
-            for name, words in _PANELS.items()
+        *(panel for variances, found in grouped.items() for panel in _panels(variances, found[0])),
+        Chart(
+            "Angles between boundaries",
+            "",
+            "degrees",
+            angles,
+            "Claim: 90 degrees between the principal and the orthogonal classifier, whatever the angle of the full "
+            "one. Means over seeds, with the smallest and the largest.",
         ),
     ]
 
 
-def _panel(title: str, marks: list[Any], caption: str) -> Chart:
-    return Chart(title, "z1", "z2", marks, caption, square=True)
+def summary(records: Records) -> Summary:
+    """Angles and errors, beside their exact values."""
+    rows = []
+    for variances, found in metrics_by(records, "variances").items():
+        for key, words in _ANGLES.items():
+            exact, trained = (_spread([one[kind][key] for one in found], ".2f") for kind in ("exact", "trained"))
+            rows.append((f"{variances} variances, angle of {words}", exact, trained))
+        largest = max(one["largest_error"] for one in found)
+        rows.append((f"{variances} variances, largest error from exact inputs", "0", f"{largest:.1e}"))
+        trained = _spread([one["mean_error_trained"] for one in found], ".4f")
+        rows.append((f"{variances} variances, mean error, trained", "0", trained))
+    return rows
 
 
-def _angle_chart(records: list[Record]) -> Chart:
-    grouped = _by_variances(records)
-    places = [f"{variances} variances" for variances in grouped]
-    marks: list[Mark] = []
-    for key, words in (("principal_orthogonal", "principal and orthogonal"), ("principal_full", "principal and full")):
-        for kind in ("exact", "trained"):
-            angles = [[record["metrics"][kind][key] for record in some] for some in grouped.values()]
-            marks.append(
-                Bars(
-                    places, [*map(mean, angles)], f"{words}, {kind}", low=[*map(min, angles)], high=[*map(max, angles)]
-                )
+def _panels(variances: str, metrics: dict[str, Any]) -> list[Chart]:
+    captions = {
+        "full": f"It uses z1 and z2: {metrics['exact']['principal_full']:.0f} degrees from the principal one.",
+        "principal": "It uses z1 alone.",
+        "orthogonal": f"Claim: a right angle. Trained: {metrics['trained']['principal_orthogonal']:.2f} degrees.",
+    }
+    grid, surfaces = metrics["grid"], metrics["surfaces"]
+    points = [Points(x, y, f"class {label}") for label, (x, y) in enumerate(metrics["points"])]
+    marks = {
+        "data": (points, "Two classes that differ in both coordinates."),
+        **{
+            words: (
+                [Surface(grid, grid, surfaces[kind][name], f"P(class 1), {kind}") for kind in ("exact", "trained")],
+                f"{captions[name]} Lines are boundaries, where the probability is one half.",
             )
-    return Chart(
-        "Angles between boundaries",
-        "",
-        "degrees",
-        marks,
-        "Claim: 90 degrees between the principal classifier and the orthogonal one, whatever angle the full one has. "
-        "Bars are means over seeds, whiskers the smallest and the largest.",
-    )
+            for name, words in _PANELS.items()
+        },
+    }
+    title = f"{variances.capitalize()} variances"
+    return [
+        Chart(f"{title}: {words}", "z1", "z2", shown, caption, square=True) for words, (shown, caption) in marks.items()
+    ]
 
 
-def _spread(values: list[float], form: str = ".2f") -> str:
-    low, high = (format(value, form) for value in (min(values), max(values)))
+def _spread(values: list[float], form: str) -> str:
+    low, high = format(min(values), form), format(max(values), form)
     return low if low == high else f"{mean(values):{form}} ({low} to {high})"

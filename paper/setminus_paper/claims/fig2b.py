@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from setminus.report.charts.chart import Chart
 from setminus_paper.claims.fig2a import (
     DIGIT_SEEDS,
     DIGIT_SIZE,
     DIGITS,
+    EXPECTED,
     GAUSSIANS,
     WAYS,
-    by_data,
-    excess_lines,
-    grouped,
-    loss_lines,
+    by_training,
+    by_value,
+    loss_charts,
     spread,
 )
 from setminus_paper.claims.importance_against_formula import measure_digits, measure_gaussians
+from setminus_paper.claims.over_seeds import Records, Summary
 from setminus_paper.run import Run
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "charts", "plan", "summary"]
 
 CLAIM = (
-    "Where z1 says much about the label, the test loss of importance sampling climbs with the learning rate, because "
-    "the variance of its gradients does more harm in larger steps; that of the full classifier minus the principal "
-    "one stays where it is."
+    "Where z1 predicts much of the label, the test loss of importance sampling climbs with the learning rate. The "
+    "loss of the formula stays."
 )
 DEFAULT_SEEDS = 10
 DIVERGENCE = 30.0
@@ -72,49 +71,20 @@ def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
     ]
 
 
-Record = dict[str, Any]
 PER_ROW = 2
 
 
-def charts(records: Sequence[Record]) -> list[Chart]:
+def charts(records: Records) -> list[Chart]:
     """For each data set: test loss, and its excess over the least possible."""
-    found = []
-    for name, some in by_data(records).items():
-        divergence = some[0]["metrics"]["divergence"]
-        found += [
-            Chart(
-                f"Test loss: {name}",
-                "learning rate",
-                "nats",
-                loss_lines(some, "rate"),
-                "The paper: importance sampling's loss climbs with the rate, the other stays. The divergence of z1 is "
-                f"{divergence:.3g}. Median over seeds, with the smallest and the largest.",
-                x_scale="log",
-                y_scale="log",
-            ),
-            Chart(
-                f"Excess over p(y | z2): {name}",
-                "learning rate",
-                "nats",
-                excess_lines(some, "rate"),
-                "The same losses above the least possible. Losses of many powers of ten are networks that have "
-                "diverged.",
-                x_scale="log",
-                y_scale="log",
-            ),
-        ]
-    return found
+    grouped = by_training(records).items()
+    return [chart for name, some in grouped for chart in loss_charts(name, some, "rate", "learning rate")]
 
 
-def summary(records: Sequence[Record]) -> list[tuple[str, str, str]]:
-    """Rows of (what, the paper, measured): the excess at each rate."""
+def summary(records: Records) -> Summary:
+    """The excess at each rate."""
     return [
-        (
-            f"{name}: excess loss of {words} in nats, rate {rate:g}",
-            "climbs with the rate" if method == "importance" else "stays",
-            spread(metrics, f"{method}_excess"),
-        )
-        for name, some in by_data(records).items()
-        for method, words in WAYS.items()
-        for rate, metrics in grouped(some, "rate").items()
+        (f"{name}, rate {rate:g}, {words}", EXPECTED[way], spread(metrics, f"{way}_excess"))
+        for name, some in by_training(records).items()
+        for way, words in WAYS.items()
+        for rate, metrics in by_value(some, "rate").items()
     ]

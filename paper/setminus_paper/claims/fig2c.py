@@ -7,7 +7,7 @@ importance sampling with the weights that the same principal classifier gives.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -23,15 +23,15 @@ from setminus.datasets.image_arrays import resize, to_signed_nchw
 from setminus.progress import tracked
 from setminus.report.charts.chart import Bars, Chart, Rule
 from setminus.transfer.domain_classifiers import ClassifierConfig, fit_domain_classifier, log_proba
-from setminus_paper.claims.over_seeds import mean_and_deviation
+from setminus_paper.claims.over_seeds import Records, Summary, mean_and_deviation
 from setminus_paper.data.images import load_images
 from setminus_paper.run import Run
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "charts", "plan", "summary"]
 
 CLAIM = (
-    "On colored digits the probabilities of the orthogonal classifier gather around the two true values of "
-    "p(y | background); those of importance sampling are spread out."
+    "On colored digits the probabilities of the orthogonal classifier gather around the two true values of p(y | "
+    "background). Those of importance sampling are spread out."
 )
 DEFAULT_SEEDS = 3
 BINS = 50
@@ -153,54 +153,43 @@ def _described(log_orthogonal: NDArray[Any], truth: NDArray[Any], z2: NDArray[An
     }
 
 
-Record = dict[str, Any]
-
-
-def charts(records: Sequence[Record]) -> list[Chart]:
+def charts(records: Records) -> list[Chart]:
     """One histogram for each way, with the images of either background color."""
-    truth = records[0]["metrics"]["truth"]
-    return [
-        Chart(
-            way[0].upper() + way[1:],
-            "predicted probability of domain B",
-            "share of the images of a color",
-            [
-                *(_bars(records, way, color) for color in (0, 1)),
-                *(Rule(value, f"truth, {domain}", axis="x") for value, domain in zip(truth, "AB", strict=True)),
-            ],
-            caption=_caption(records, way),
+    truth, *_ = (record["metrics"]["truth"] for record in records)
+    rules = [Rule(value, f"truth, {domain}", axis="x") for value, domain in zip(truth, "AB", strict=True)]
+    middles = ((np.arange(BINS) + 0.5) / BINS).tolist()
+    found = []
+    for way, metrics in _by_way(records).items():
+        shares, means, deviations = (
+            np.mean([one[key] for one in metrics], axis=0) for key in ("histogram", "mean", "sd")
         )
-        for way in _ways(records)
-    ]
+        bars = [Bars(middles, shares[color].tolist(), f"background of domain {'AB'[color]}") for color in (0, 1)]
+        found.append(
+            Chart(
+                way[0].upper() + way[1:],
+                "predicted probability of domain B",
+                "share of the images of a color",
+                [*bars, *rules],
+                f"Means {means[0]:.3f} and {means[1]:.3f}, standard deviations over images {deviations[0]:.3f} and "
+                f"{deviations[1]:.3f}, excess loss {np.mean([one['excess_loss'] for one in metrics]):.4f} nats. "
+                f"{len(records)} seeds.",
+            )
+        )
+    return found
 
 
-def summary(records: Sequence[Record]) -> list[tuple[str, str, str]]:
-    """Rows of (what, exact, measured)."""
+def summary(records: Records) -> Summary:
+    """The mean probability for each background, and the error, beside the truth."""
     rows = []
-    for way in _ways(records):
+    for way, metrics in _by_way(records).items():
         for color, truth in enumerate(records[0]["metrics"]["truth"]):
-            means = [record["metrics"]["ways"][way]["mean"][color] for record in records]
+            means = [one["mean"][color] for one in metrics]
             rows.append((f"{way}: mean p(B), background {'AB'[color]}", f"{truth:g}", mean_and_deviation(means)))
-        errors = [record["metrics"]["ways"][way]["absolute_error"] for record in records]
+        errors = [one["absolute_error"] for one in metrics]
         rows.append((f"{way}: mean absolute error", "0", mean_and_deviation(errors)))
     return rows
 
 
-def _ways(records: Sequence[Record]) -> list[str]:
-    return list(records[0]["metrics"]["ways"])
-
-
-def _bars(records: Sequence[Record], way: str, color: int) -> Bars:
-    shares = np.mean([record["metrics"]["ways"][way]["histogram"][color] for record in records], axis=0)
-    middles = (np.arange(len(shares)) + 0.5) / len(shares)
-    return Bars(middles.tolist(), shares.tolist(), f"background of domain {'AB'[color]}")
-
-
-def _caption(records: Sequence[Record], way: str) -> str:
-    means = np.mean([record["metrics"]["ways"][way]["mean"] for record in records], axis=0)
-    spread = np.mean([record["metrics"]["ways"][way]["sd"] for record in records], axis=0)
-    excess = np.mean([record["metrics"]["ways"][way]["excess_loss"] for record in records])
-    return (
-        f"The means are {means[0]:.3f} and {means[1]:.3f}, the standard deviations {spread[0]:.3f} and "
-        f"{spread[1]:.3f} over images; loss beyond that of the truth: {excess:.4f}. {len(records)} seeds."
-    )
+def _by_way(records: Records) -> dict[str, list[dict[str, Any]]]:
+    ways = records[0]["metrics"]["ways"]
+    return {way: [record["metrics"]["ways"][way] for record in records] for way in ways}

@@ -12,7 +12,7 @@ part; and on a network that is trained further and further, whose error is no si
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
 from typing import Any, Literal
@@ -34,15 +34,22 @@ from setminus.nn.batches import Batches
 from setminus.nn.networks import mlp, seeded
 from setminus.nn.training import Loop, Task, TrainingConfig, train
 from setminus.progress import tracked
-from setminus.report.charts.chart import Bars, Chart, Line, Rule
-from setminus_paper.claims.over_seeds import mean_and_deviation
+from setminus.report.charts.chart import Chart, Rule
+from setminus_paper.claims.over_seeds import (
+    Records,
+    Summary,
+    mean_and_deviation,
+    mean_bars,
+    mean_line,
+    metrics_by,
+)
 from setminus_paper.run import Run
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "charts", "plan", "summary"]
 
 CLAIM = (
-    "The formula is exact for exact probabilities. A full classifier that missed z2 leaves nothing when z1 is taken "
-    "out, and one whose probabilities are too sure or too unsure leaves some of z1 in."
+    "The formula is exact for exact probabilities. If the full classifier missed z2, nothing is left after z1 is "
+    "removed. If its probabilities are too large or too small, some of z1 stays."
 )
 DEFAULT_SEEDS = 10
 ROWS = {"quick": 2000, "paper": 20_000}
@@ -278,65 +285,55 @@ def _columns(rows: list[dict[str, float]]) -> dict[str, list[float]]:
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
-Record = dict[str, Any]
-CLASSIFIERS = {
+_CLASSIFIERS = {
     "one network": "one network",
-    "none": "two, no penalty",
+    "none": "two networks, no penalty",
     "cosine": "two, cosine penalty",
     "dot": "two, dot product penalty",
 }
-NETWORK = {"full": "full, before", "as trained": "full minus principal", "temperature": "the same, with temperature"}
-MEASURES = {"excess": "excess loss in nats", "leakage": "bits of z1 given y"}
+_NETWORK = {"full": "full", "as trained": "full minus principal", "temperature": "with temperature"}
+_CURES = {"sharp": "no cure", "cured": "temperature"}
+_MEASURES = {"excess": "excess loss (nats)", "leakage": "leakage of z1 (bits)"}
 
 
-def charts(records: Sequence[Record]) -> list[Chart]:
+def charts(records: Records) -> list[Chart]:
     """Losses after simplicity bias; excess and leakage by sharpness, and by how long a network was trained."""
-    biased, miscalibrated = _of(records, "simplicity bias"), _of(records, "miscalibration")
+    grouped = metrics_by(records, "pitfall")
+    biased, miscalibrated = (grouped.get(name, []) for name in ("simplicity bias", "miscalibration"))
     return [
         *([_bias_chart(biased)] if biased else []),
-        *(chart for measure in MEASURES if miscalibrated for chart in _calibration_charts(miscalibrated, measure)),
+        *(chart for measure in _MEASURES if miscalibrated for chart in _calibration_charts(miscalibrated, measure)),
     ]
 
 
-def summary(records: Sequence[Record]) -> list[tuple[str, str, str]]:
-    """Rows of (what, the exact value, measured), mean and standard deviation over seeds."""
+def summary(records: Records) -> Summary:
+    """Losses and leakage, mean and standard deviation over seeds, beside the exact value."""
     rows = []
-    biased, miscalibrated = _of(records, "simplicity bias"), _of(records, "miscalibration")
-    if biased:
-        exact = _losses(biased, "exact").mean()
+    grouped = metrics_by(records, "pitfall")
+    if biased := grouped.get("simplicity bias"):
+        exact = f"{_losses(biased, 'exact').mean():.3f}"
         rows += [
-            (f"loss of full minus principal in nats: {words}", f"{exact:.3f}", mean_and_deviation(_losses(biased, key)))
-            for key, words in CLASSIFIERS.items()
+            (f"loss in nats, {words}", exact, mean_and_deviation(_losses(biased, key)))
+            for key, words in _CLASSIFIERS.items()
         ]
-        gain = _losses(biased, "none") - _losses(biased, "cosine")
-        rows.append(
-            ("nats that the cosine penalty saves a pair, seed by seed", "more than 0", mean_and_deviation(gain))
-        )
-    if miscalibrated:
+        saved = _losses(biased, "none") - _losses(biased, "cosine")
+        rows.append(("nats saved by the cosine penalty", "more than 0", mean_and_deviation(saved)))
+    miscalibrated = grouped.get("miscalibration", [])
+    for measure, words in _MEASURES.items() if miscalibrated else ():
         sharpness, epochs = miscalibrated[0]["sharpness"], miscalibrated[0]["epochs"]
-        for measure, words in MEASURES.items():
-            for key, cure in (("sharp", "no cure"), ("cured", "temperature")):
-                last = np.array([one[key][measure][-1] for one in miscalibrated])
-                rows.append((f"{words}, logits times {sharpness[-1]:g}: {cure}", "0", mean_and_deviation(last)))
-            for key in ("as trained", "temperature"):
-                for place in (-2, -1):
-                    values = np.array([one["trained"][key][measure][place] for one in miscalibrated])
-                    rows.append(
-                        (f"{words}, after {epochs[place]} epochs: {NETWORK[key]}", "0", mean_and_deviation(values))
-                    )
+        for key, cure in _CURES.items():
+            last = [one[key][measure][-1] for one in miscalibrated]
+            rows.append((f"{words}, logits x {sharpness[-1]:g}: {cure}", "0", mean_and_deviation(last)))
+        for key in ("as trained", "temperature"):
+            for place in (-2, -1):
+                values = [one["trained"][key][measure][place] for one in miscalibrated]
+                rows.append((f"{words}, {epochs[place]} epochs: {_NETWORK[key]}", "0", mean_and_deviation(values)))
     return rows
 
 
 def _bias_chart(metrics: list[dict[str, Any]]) -> Chart:
-    losses = {words: _losses(metrics, key) for key, words in CLASSIFIERS.items()}
     saved = _losses(metrics, "none") - _losses(metrics, "cosine")
-    bars = Bars(
-        [*losses],
-        [float(values.mean()) for values in losses.values()],
-        "full minus principal",
-        low=[float(values.min()) for values in losses.values()],
-        high=[float(values.max()) for values in losses.values()],
-    )
+    bars = mean_bars([*_CLASSIFIERS.values()], [_losses(metrics, key) for key in _CLASSIFIERS], "full minus principal")
     return Chart(
         "A full classifier that missed z2",
         "the full classifier",
@@ -344,54 +341,44 @@ def _bias_chart(metrics: list[dict[str, Any]]) -> Chart:
         [
             bars,
             Rule(float(_losses(metrics, "exact").mean()), "exact p(y | z2)"),
-            Rule(float(np.log(2)), "knows nothing"),
+            Rule(float(np.log(2)), "prior alone"),
         ],
-        "z1 is a line, z2 an exclusive or; a short training finds the line. Two networks whose log-odds are combined "
-        f"on held-out rows help; holding their input gradients apart saves {saved.mean():.3f} nats more, in "
-        f"{int((saved > 0).sum())} of {len(saved)} seeds. Mean over seeds, the smallest and the largest.",
+        "z1 is linear in y, z2 an exclusive or: a short training learns z1 only. Two networks help; the cosine "
+        f"penalty saves {saved.mean():.3f} nats more, in {int((saved > 0).sum())} of {len(saved)} seeds. Means over "
+        "seeds, with the smallest and the largest.",
     )
 
 
 def _calibration_charts(metrics: list[dict[str, Any]], measure: str) -> list[Chart]:
-    words = MEASURES[measure]
-    sharp = {"sharp": "no cure", "cured": "temperature"}
+    words = _MEASURES[measure]
+    sharp = [
+        mean_line(metrics[0]["sharpness"], [one[key][measure] for one in metrics], name) for key, name in _CURES.items()
+    ]
+    trained = [
+        mean_line(metrics[0]["epochs"], [one["trained"][key][measure] for one in metrics], name)
+        for key, name in _NETWORK.items()
+    ]
     return [
         Chart(
-            f"Sharper and blunter probabilities: {words}",
+            f"Logits times a factor: {words}",
             "factor on the logits of p(y | x)",
             words,
-            [
-                _line(metrics[0]["sharpness"], [one[key][measure] for one in metrics], name)
-                for key, name in sharp.items()
-            ],
-            "The formula is exact where the factor is 1, and leaves some of z1 in on both sides. A temperature from "
-            "held-out rows undoes a factor. Mean over seeds, the smallest and the largest.",
+            sharp,
+            "The formula is exact at factor 1. A temperature estimated on held-out rows undoes any factor. Means over "
+            "seeds, with the smallest and the largest.",
             x_scale="log",
         ),
         Chart(
-            f"A network trained further and further: {words}",
+            f"A network trained for longer: {words}",
             "epochs",
             words,
-            [
-                _line(metrics[0]["epochs"], [one["trained"][key][measure] for one in metrics], name)
-                for key, name in NETWORK.items()
-            ],
-            "First too unsure, then too sure. What is wrong with it is no single factor, so that a temperature lowers "
-            "the loss but need not take out what is left of z1. Mean over seeds, the smallest and the largest.",
+            trained,
+            "Its error is not one factor: a temperature lowers the loss but need not remove what is left of z1. Means "
+            "over seeds, with the smallest and the largest.",
             x_scale="log",
         ),
     ]
 
 
-def _line(x: list[float], rows: list[list[float]], name: str) -> Line:
-    values = np.array(rows)
-    low, high = values.min(axis=0).tolist(), values.max(axis=0).tolist()
-    return Line(x, values.mean(axis=0).tolist(), name, low=low, high=high)
-
-
-def _of(records: Sequence[Record], pitfall: str) -> list[dict[str, Any]]:
-    return [record["metrics"] for record in records if record["config"]["pitfall"] == pitfall]
-
-
-def _losses(metrics: list[dict[str, Any]], key: str) -> Any:
+def _losses(metrics: list[dict[str, Any]], key: str) -> Floats:
     return np.array([one["classifiers"][key]["loss"] for one in metrics])

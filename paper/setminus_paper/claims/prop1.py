@@ -8,7 +8,7 @@ the largest lie at corners, which linear programs find: random ones, and climbs 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, Literal
 
@@ -23,14 +23,12 @@ from setminus_paper.claims.information import (
     conditional_mutual_information,
     mutual_information,
 )
+from setminus_paper.claims.over_seeds import Records, Summary, value_range
 from setminus_paper.run import Run
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "charts", "plan", "summary"]
 
-CLAIM = (
-    "Of all features z of x that are independent of z1 given the label, z2 says most about the label beyond z1: "
-    "it maximises I(z; y | z1) subject to I(z; z1 | y) = 0."
-)
+CLAIM = "Of all features z that are independent of z1 given y, z2 maximises I(z; y | z1)."
 DEFAULT_SEEDS = 3
 SHAPE = {"quick": (3, 3, 5), "paper": (4, 4, 6)}
 DRAWS = {"quick": 60, "paper": 300}
@@ -205,66 +203,60 @@ def _some(channels: list[Floats], count: int, rng: np.random.Generator) -> Float
     return np.stack([channels[place] for place in rng.integers(len(channels), size=count)])
 
 
-Record = dict[str, Any]
-
 # six signs can be told apart: kinds that make the same point share one
 GROUPS = {
     "z2 and its functions": ("z2", "function of z2", "noisy channel of z2"),
-    "may see z1, independent of it given y": ("corner", "mixture of corners"),
+    "of z1 and z2, independent of z1 given y": ("corner", "mixture of corners"),
     "the same, climbed to a maximum": ("climb of I(z; y | z1)", "climb of I(z; y)"),
     "any function or channel of x": ("function of x", "noisy channel of x", "z1"),
     "x itself": ("x",),
 }
 
 
-def charts(records: Sequence[Record]) -> list[Chart]:
+def charts(records: Records) -> list[Chart]:
     """Both informations about the label against I(z; z1 | y), on the first model."""
     metrics = min(records, key=lambda record: record["seed"])["metrics"]
-    beyond, alone = _cloud(metrics, "gain"), _cloud(metrics, "information")
     return [
         Chart(
             "Beyond z1",
             "I(z; z1 | y) in nats",
             "I(z; y | z1) in nats",
-            [*beyond, Rule(metrics["gain_z2"], "z2")],
-            caption=(
-                "The paper: at 0 on the left, z2 is highest. "
-                f"Seen: the best of {metrics['n_independent']} candidates there is {metrics['gain_excess']:.1g} above "
-                f"z2; of all {metrics['n_candidates']}, {metrics['gain_highest'] - metrics['gain_z2']:.1g} above. x "
-                f"itself differs from z2 by {abs(metrics['gain_x'] - metrics['gain_z2']):.1g}: for this information "
-                "the constraint chooses among maximisers rather than lowering the maximum."
-            ),
+            [*_cloud(metrics, "gain"), Rule(metrics["gain_z2"], "z2")],
+            "Claim: of the candidates at 0 on the left, z2 is highest. The best of "
+            f"{metrics['n_independent']} is {metrics['gain_excess']:.1g} above z2. x itself equals z2 here: the "
+            "constraint chooses among maximisers, it does not lower the maximum.",
         ),
         Chart(
             "On its own",
             "I(z; z1 | y) in nats",
             "I(z; y) in nats",
-            [*alone, Rule(metrics["information_z2"], "z2")],
-            caption=(
-                "Not in the paper: the same without z1 in the condition. x says "
-                f"{metrics['information_x'] - metrics['information_z2']:.3g} nats more about the label than z2, at "
-                f"{metrics['leak_x']:.3g} nats of I(z; z1 | y). The best independent candidate is "
-                f"{metrics['information_excess']:.1g} above z2."
-            ),
+            [*_cloud(metrics, "information"), Rule(metrics["information_z2"], "z2")],
+            "Not in the paper: the same without z1 in the condition. x has "
+            f"{metrics['information_x'] - metrics['information_z2']:.3g} nats more about the label than z2, at "
+            f"{metrics['leak_x']:.3g} nats of I(z; z1 | y).",
         ),
     ]
 
 
-def summary(records: Sequence[Record]) -> list[tuple[str, str, str]]:
-    """Rows of (what, expected, measured); where models differ, the range over them."""
+def summary(records: Records) -> Summary:
+    """The informations of z2, x and the best candidates; where models differ, the range over them."""
     found = [record["metrics"] for record in records]
-    independent, all_of_them = (sum(m[name] for m in found) for name in ("n_independent", "n_candidates"))
+    independent, candidates = (sum(m[name] for m in found) for name in ("n_independent", "n_candidates"))
     without = max(abs(m["gain_x"] - m["gain_z2"]) for m in found)
+
+    def ranged(name: str, minus: str = "") -> str:
+        return value_range((m[name] - (m[minus] if minus else 0) for m in found), ".4g")
+
     return [
-        ("candidates independent of z1 given y", "", f"{independent} of {all_of_them}"),
-        ("I(z2; y | z1), in nats", _range(m["gain_exact"] for m in found), _range(m["gain_z2"] for m in found)),
-        ("best independent candidate above z2, I(z; y | z1)", "0", f"{max(m['gain_excess'] for m in found):.1g}"),
-        ("corners of the polytope that do look at z1", "", _range(m["corners_that_see_z1"] for m in found)),
-        ("climbs that end at z2's value", "", _range(m["climbs_at_maximum"] for m in found)),
-        ("x against z2 in I(z; y | z1), without the constraint", "0 (data processing)", f"{without:.1g}"),
-        ("best independent candidate above z2, I(z; y)", "0", f"{max(m['information_excess'] for m in found):.1g}"),
-        ("x above z2 in I(z; y)", "> 0", _range(m["information_x"] - m["information_z2"] for m in found)),
-        ("I(x; z1 | y), what rules x out", "> 0", _range(m["leak_x"] for m in found)),
+        ("candidates independent of z1 given y", "", f"{independent} of {candidates}"),
+        ("I(z2; y | z1), nats", ranged("gain_exact"), ranged("gain_z2")),
+        ("best independent candidate minus z2, I(z; y | z1)", "0", f"{max(m['gain_excess'] for m in found):.1g}"),
+        ("share of the polytope's corners that depend on z1", "", ranged("corners_that_see_z1")),
+        ("share of climbs that end at z2's value", "", ranged("climbs_at_maximum")),
+        ("x minus z2, I(z; y | z1), no constraint", "0 (data processing)", f"{without:.1g}"),
+        ("best independent candidate minus z2, I(z; y)", "0", f"{max(m['information_excess'] for m in found):.1g}"),
+        ("x minus z2, I(z; y)", "> 0", ranged("information_x", minus="information_z2")),
+        ("I(x; z1 | y), which excludes x", "> 0", ranged("leak_x")),
     ]
 
 
@@ -275,9 +267,3 @@ def _cloud(metrics: dict[str, Any], name: str) -> list[Mark]:
         x = [abs(value) for column in columns for value in column["leak"]]
         clouds.append(Points(x, [value for column in columns for value in column[name]], group))
     return clouds
-
-
-def _range(values: Any) -> str:
-    every = list(values)
-    low, high = f"{min(every):.4g}", f"{max(every):.4g}"
-    return low if low == high else f"{low} to {high}"

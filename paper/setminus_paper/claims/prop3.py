@@ -15,7 +15,7 @@ lower still where a single code tells nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, Literal
 
@@ -25,7 +25,7 @@ from scipy.special import rel_entr, softmax
 
 from setminus.datasets.synthetic.discrete import DiscreteModel
 from setminus.progress import tracked
-from setminus.report.charts.chart import Chart, Line, Points, Rule
+from setminus.report.charts.chart import Chart, Points, Rule
 from setminus_paper.claims.domain_losses import (
     ADVERSARIES,
     Adversary,
@@ -35,14 +35,15 @@ from setminus_paper.claims.domain_losses import (
     label_shift_model,
     task_loss,
 )
+from setminus_paper.claims.over_seeds import Records, Summary, mean_line, value_range
 from setminus_paper.run import Run
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "charts", "plan", "summary"]
 
 CLAIM = (
-    "With the orthogonalized discriminator the encoder is at the global optimum, -2 log 2, if and only if the features "
-    "of each label are distributed alike in both domains, whatever the label's frequencies; the plain discriminator "
-    "asks for alike features without regard to the label, which a shift of labels makes undesirable."
+    "With the orthogonal discriminator the encoder's loss has its minimum, -2 log 2, only where the features of each "
+    "label have the same distribution in both domains, whatever the label frequencies. The plain discriminator "
+    "aligns the features without regard to the label."
 )
 DEFAULT_SEEDS = 3
 SOURCE, TARGET = (0.7, 0.3), (0.3, 0.7)
@@ -245,21 +246,18 @@ def _random(model: DiscreteModel, keep_labels: bool, rng: np.random.Generator) -
     return {"value": values, "given_label": distances}
 
 
-Record = dict[str, Any]
 FAMILIES = {"kept": "codes keep the label", "free": "codes may mix labels"}
 
 
-def charts(records: Sequence[Record]) -> list[Chart]:
-    """The orthogonal loss of many encoders, and the accuracy as the domain loss gains weight."""
+def charts(records: Records) -> list[Chart]:
+    """The orthogonal loss of many encoders on the first model, and the accuracy as the domain loss gains weight."""
     found = [record["metrics"] for record in sorted(records, key=lambda record: record["seed"])]
+    random, best = found[0]["random"], found[0]["optimum"]["orthogonal"]
     clouds = [
-        Points(found[0]["random"][family]["given_label"], found[0]["random"][family]["value"], f"random, {words}")
-        for family, words in FAMILIES.items()
+        Points(random[key]["given_label"], random[key]["value"], f"random, {words}") for key, words in FAMILIES.items()
     ]
-    kept, free = (found[0]["optimum"]["orthogonal"][family] for family in FAMILIES)
     minima = [
-        Points([best["given_label"]], [best["value"]], f"minimum, {words}")
-        for best, words in zip((kept, free), FAMILIES.values(), strict=True)
+        Points([best[key]["given_label"]], [best[key]["value"]], f"minimum, {words}") for key, words in FAMILIES.items()
     ]
     accuracy = {
         adversary: 100 * np.array([m["sweep"][adversary]["target_accuracy"] for m in found])
@@ -271,80 +269,45 @@ def charts(records: Sequence[Record]) -> list[Chart]:
             "largest distance between the domains' codes of one label",
             "loss",
             [*clouds, *minima, Rule(-2 * math.log(2), "-2 log 2")],
-            caption=(
-                "The paper: least, at -2 log 2, if and only if the codes of each label are alike in both domains. "
-                f"Seen: where the code determines the label, as the proposition supposes, the least is {_end(kept)}; "
-                f"where codes may mix labels, {_end(free)}."
-            ),
+            "Claim: the minimum is -2 log 2, where the codes of each label agree in both domains. It holds where the "
+            f"code determines the label; where codes may mix labels the minimum is {best['free']['value']:.4f}, with "
+            f"the codes of a label {best['free']['given_label']:.2g} apart.",
         ),
         Chart(
             "Task and domain loss together",
             "weight of the domain loss",
             "accuracy on the target in %",
-            [
-                Line(
-                    found[0]["weights"],
-                    values.mean(axis=0).tolist(),
-                    adversary,
-                    low=values.min(axis=0).tolist(),
-                    high=values.max(axis=0).tolist(),
-                )
-                for adversary, values in accuracy.items()
-            ],
+            [mean_line(found[0]["weights"], values, adversary) for adversary, values in accuracy.items()],
+            "Codes may mix labels; a perfect predictor is possible at every weight. At the largest weight the mean "
+            f"accuracy is {accuracy['plain'][:, -1].mean():.0f} % with the plain loss, "
+            f"{accuracy['orthogonal'][:, -1].mean():.0f} % with the orthogonal loss as printed, and "
+            f"{accuracy['orthogonal, label seen'][:, -1].mean():.0f} % where the discriminator sees the label too.",
             x_scale="log",
-            caption=(
-                "Codes that may mix labels; mean and range over models. A perfect predictor is possible at every "
-                "weight. At the largest the plain loss leaves "
-                f"{accuracy['plain'][:, -1].mean():.0f} %, the orthogonal loss as printed, whose proposition supposes "
-                f"that labels stay apart, {accuracy['orthogonal'][:, -1].mean():.0f} %, and with a discriminator that "
-                f"sees the label too {accuracy['orthogonal, label seen'][:, -1].mean():.0f} %."
-            ),
         ),
     ]
 
 
-def summary(records: Sequence[Record]) -> list[tuple[str, str, str]]:
-    """Rows of (what, expected, measured); measured over all models."""
+def summary(records: Records) -> Summary:
+    """The minimum of each loss and the codes there, and the accuracy that alignment costs; ranges over models."""
     found = [record["metrics"] for record in records]
     rows = []
     for adversary in found[0]["optimum"]:
         for family, words in FAMILIES.items():
             best = [m["optimum"][adversary][family] for m in found]
             exact = best[0]["value_exact"]
-            rows.append(
-                (
-                    f"least loss, {adversary}, {words}",
-                    "the paper: -1.386294 for codes that keep the label" if exact is None else f"{exact:.6f}",
-                    _range([b["value"] for b in best], "{:.6f}"),
-                )
-            )
+            expected = "the paper: -1.386294 for codes that keep the label" if exact is None else f"{exact:.6f}"
+            rows.append((f"{adversary}, {words}: least loss", expected, value_range((b["value"] for b in best), ".6f")))
             if adversary == "plain":
-                what, expected, name = "the domains' codes", "0" if family == "free" else "0.4", "marginal"
+                what, apart, name = "domains' codes", "0" if family == "free" else "0.4", "marginal"
             else:
-                what, expected, name = "one label's codes", "" if exact is None else "0", "given_label"
-            rows.append((f"  distance of {what} there", expected, _range([b[name] for b in best])))
-    constant = f"{found[0]['constant_exact']:.6f}"
-    rows.append(("orthogonal loss of a single code", constant, _range([m["constant"] for m in found], "{:.6f}")))
-    aligned = [100 * (1 - m["aligned"]) for m in found]
-    rows.append(
-        (
-            "points of accuracy (mean of both domains) that codes alike in both domains cost at least",
-            f"{100 * (1 - found[0]['aligned_bound']):.1f} or more",
-            _range(aligned, "{:.1f}"),
-        )
-    )
+                what, apart, name = "one label's codes", "" if exact is None else "0", "given_label"
+            rows.append((f"distance of the {what} there", apart, value_range((b[name] for b in best), ".2g")))
+    constant = value_range((m["constant"] for m in found), ".6f")
+    rows.append(("orthogonal loss of a single code", f"{found[0]['constant_exact']:.6f}", constant))
+    aligned = value_range((100 * (1 - m["aligned"]) for m in found), ".1f")
+    bound = f"{100 * (1 - found[0]['aligned_bound']):.1f} or more"
+    rows.append(("accuracy lost by codes alike in both domains, points", bound, aligned))
     for name in found[0]["sweep"]:
-        lost = [100 * (1 - m["sweep"][name]["target_accuracy"][-1]) for m in found]
-        what = f"points of target accuracy lost at weight {found[0]['weights'][-1]:g}, {name}"
-        rows.append((what, "", _range(lost, "{:.1f}")))
+        lost = value_range((100 * (1 - m["sweep"][name]["target_accuracy"][-1]) for m in found), ".1f")
+        rows.append((f"target accuracy lost at weight {found[0]['weights'][-1]:g}, {name}", "", lost))
     return rows
-
-
-def _end(best: dict[str, float]) -> str:
-    return f"{best['value']:.4f}, with the codes of a label {best['given_label']:.2g} apart"
-
-
-def _range(values: Sequence[float], how: str = "{:.2g}") -> str:
-    # adding 0 to the rounded number makes a zero of minus zero
-    low, high = (how.format(round(value, 12) + 0.0) for value in (min(values), max(values)))
-    return low if low == high else f"{low} to {high}"

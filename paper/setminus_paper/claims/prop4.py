@@ -7,7 +7,7 @@ predicted probabilities, so that a gap in them cannot hide behind a threshold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ from setminus.core.orthogonalize import orthogonalize
 from setminus.datasets.synthetic.discrete import DiscreteModel
 from setminus.progress import tracked
 from setminus.report.charts.chart import Chart, Line, Mark
-from setminus_paper.claims.over_seeds import mean_and_deviation
+from setminus_paper.claims.over_seeds import Records, Summary, mean_and_deviation
 from setminus_paper.run import Run
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "charts", "plan", "summary"]
@@ -27,8 +27,8 @@ __all__ = ["CLAIM", "DEFAULT_SEEDS", "charts", "plan", "summary"]
 Floats = NDArray[np.float64]
 
 CLAIM = (
-    "Where a variable orthogonal to the sensitive attribute exists, that is, where u and the rest z2 of x are "
-    "independent given the label, the classifier w_x minus w_1 satisfies equalized odds."
+    "If the attribute u and the rest z2 of x are independent given the label, the orthogonal classifier satisfies "
+    "equalized odds."
 )
 DEFAULT_SEEDS = 20
 DEPENDENCE = (0.0, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -100,91 +100,69 @@ def _gaps(model: DiscreteModel, rows: int, seed: int) -> dict[str, dict[str, flo
     return gaps
 
 
-Record = dict[str, Any]
 WHO = ("full", "orthogonal")
 
 
-def charts(records: Sequence[Record]) -> list[Chart]:
+def charts(records: Records) -> list[Chart]:
     """The gap of the probabilities and that of the decisions, mean and middle half over models."""
-    scores = {who: _stack(records, who, "scores") for who in WHO}
-    decisions = {who: _stack(records, who, "decisions") for who in WHO}
-    rows = records[0]["config"]["rows"]
-    dependence = records[0]["metrics"]["dependence"]
-    sampled = _stack(records, "orthogonal", "decisions_sampled")
-    on_samples = Line(dependence, sampled.mean(axis=0).tolist(), f"orthogonal, {rows:,} rows")
+    config, dependence = records[0]["config"], records[0]["metrics"]["dependence"]
+    scores, decisions = ({who: _stack(records, who, name) for who in WHO} for name in ("scores", "decisions"))
+    sampled = _stack(records, "orthogonal", "decisions_sampled").mean(axis=0).tolist()
     return [
         Chart(
             "Gap of the probabilities",
             "dependence of u and z2 given y",
             "equalized-odds gap (sum)",
             _lines(dependence, scores),
-            caption=(
-                "The paper: without dependence the orthogonal classifier satisfies equalized odds. Seen: its largest "
-                f"gap over {len(records)} models is then {scores['orthogonal'][:, 0].max():.1g}, that of the full one "
-                f"{scores['full'][:, 0].mean():.2f} in the mean. "
-                f"At dependence {dependence[-1]:g} they are {scores['orthogonal'][:, -1].mean():.2f} and "
-                f"{scores['full'][:, -1].mean():.2f} in the mean. Lines: mean; bars: middle half of the models."
-            ),
+            "Claim: without dependence the orthogonal classifier satisfies equalized odds. Its largest gap over "
+            f"{len(records)} models is then {scores['orthogonal'][:, 0].max():.1g}. Lines: means; bars: the middle "
+            "half of the models.",
         ),
         Chart(
             "Gap of the decisions",
             "dependence of u and z2 given y",
             "equalized-odds gap (sum)",
-            [*_lines(dependence, decisions), on_samples],
-            caption=(
-                "The same for the most probable class. A threshold turns small differences into large ones: at "
-                f"dependence {dependence[1]:g} the mean gap is {decisions['orthogonal'][:, 1].mean():.3f}, that of the "
-                f"probabilities {scores['orthogonal'][:, 1].mean():.4f}."
-            ),
+            [*_lines(dependence, decisions), Line(dependence, sampled, f"orthogonal, {config['rows']:,} rows")],
+            "The same for the most probable class. A threshold turns small differences into large ones: at dependence "
+            f"{dependence[1]:g} the mean gap is {decisions['orthogonal'][:, 1].mean():.3f}, that of the probabilities "
+            f"{scores['orthogonal'][:, 1].mean():.4f}.",
         ),
     ]
 
 
-def summary(records: Sequence[Record]) -> list[tuple[str, str, str]]:
-    """Rows of (what, expected, measured)."""
-    dependence = records[0]["metrics"]["dependence"]
-    rows = []
-    for name, expected in (("decisions", "0"), ("scores", "0")):
-        gap = _stack(records, "orthogonal", name)[:, 0].max()
-        rows.append((f"largest gap, orthogonal, {name}, independent", expected, f"{gap:.1g}"))
-    for name in ("decisions", "scores"):
-        rows.append(
-            (f"gap, full, {name}, independent", "> 0", mean_and_deviation(_stack(records, "full", name)[:, 0], ".3g"))
-        )
-    sampled = _stack(records, "orthogonal", "decisions_sampled")[:, 0]
-    rows.append(
-        (
-            f"gap, orthogonal, {records[0]['config']['rows']:,} rows, independent",
-            "near 0",
-            mean_and_deviation(sampled, ".3g"),
-        )
-    )
-    for place in (1, len(dependence) // 2, len(dependence) - 1):
-        for who in WHO:
-            gaps = _stack(records, who, "scores")[:, place]
-            rows.append(
-                (f"gap, {who}, scores, dependence {dependence[place]:g}", "> 0", mean_and_deviation(gaps, ".3g"))
-            )
+def summary(records: Records) -> Summary:
+    """Gaps of both classifiers without and with dependence."""
+    config, dependence = records[0]["config"], records[0]["metrics"]["dependence"]
+
+    def gap(who: str, name: str, place: int = 0) -> str:
+        return mean_and_deviation(_stack(records, who, name)[:, place], ".3g")
+
+    largest = [_stack(records, "orthogonal", name)[:, 0].max() for name in ("decisions", "scores")]
     wider = np.mean(_stack(records, "orthogonal", "decisions")[:, -1] > _stack(records, "full", "decisions")[:, -1])
-    what = f"models whose orthogonal decisions have the wider gap, dependence {dependence[-1]:g}"
-    rows.append((what, "", f"{wider:.0%}"))
     accuracy = [100 * _stack(records, who, "accuracy")[:, 0].mean() for who in WHO]
-    rows.append(("accuracy, full and orthogonal, independent", "", f"{accuracy[0]:.1f} % and {accuracy[1]:.1f} %"))
-    return rows
+    return [
+        ("independent: largest gap, orthogonal, decisions", "0", f"{largest[0]:.1g}"),
+        ("independent: largest gap, orthogonal, scores", "0", f"{largest[1]:.1g}"),
+        ("independent: gap, full, decisions", "> 0", gap("full", "decisions")),
+        ("independent: gap, full, scores", "> 0", gap("full", "scores")),
+        (f"independent: gap, orthogonal, {config['rows']:,} rows", "near 0", gap("orthogonal", "decisions_sampled")),
+        *(
+            (f"dependence {dependence[place]:g}: gap, {who}, scores", "> 0", gap(who, "scores", place))
+            for place in (1, len(dependence) // 2, len(dependence) - 1)
+            for who in WHO
+        ),
+        (f"dependence {dependence[-1]:g}: orthogonal decisions have the wider gap", "", f"{wider:.0%} of models"),
+        ("independent: accuracy, full and orthogonal", "", f"{accuracy[0]:.1f} % and {accuracy[1]:.1f} %"),
+    ]
 
 
-def _stack(records: Sequence[Record], who: str, name: str) -> NDArray[np.float64]:
+def _stack(records: Records, who: str, name: str) -> Floats:
     return np.array([record["metrics"][who][name] for record in records])
 
 
-def _lines(dependence: list[float], gaps: dict[str, NDArray[np.float64]]) -> list[Mark]:
-    return [
-        Line(
-            dependence,
-            values.mean(axis=0).tolist(),
-            who,
-            low=np.quantile(values, 0.25, axis=0).tolist(),
-            high=np.quantile(values, 0.75, axis=0).tolist(),
-        )
-        for who, values in gaps.items()
-    ]
+def _lines(dependence: list[float], gaps: dict[str, Floats]) -> list[Mark]:
+    lines: list[Mark] = []
+    for who, values in gaps.items():
+        low, high = np.quantile(values, [0.25, 0.75], axis=0).tolist()
+        lines.append(Line(dependence, values.mean(axis=0).tolist(), who, low=low, high=high))
+    return lines

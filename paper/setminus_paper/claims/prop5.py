@@ -16,14 +16,15 @@ from setminus.datasets.synthetic.entangled import EntangledModel
 from setminus.datasets.synthetic.gaussian import GaussianModel
 from setminus.datasets.synthetic.nonlinear import Diffeomorphism, NonlinearModel
 from setminus.progress import tracked
-from setminus.report.charts.chart import Bars, Chart, Points, Rule, Surface
+from setminus.report.charts.chart import Chart, Points, Rule, Surface
+from setminus_paper.claims.over_seeds import Records, Summary, mean_bars, value_range
 from setminus_paper.run import Run
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "charts", "dependence_on_z1", "estimated_cdf", "plan", "summary"]
 
 CLAIM = (
-    "Smooth bijections of data or latents change no orthogonal classifier; where the rest of the data depends on z1, "
-    "conditional distribution functions give an orthogonal variable, and full minus principal is its posterior."
+    "Smooth bijections change no orthogonal classifier. Where the rest of x depends on z1, conditional distribution "
+    "functions give an orthogonal variable, and full minus principal is its posterior."
 )
 DEFAULT_SEEDS = 3
 
@@ -208,72 +209,58 @@ def _by_chance(z1: Floats, values: Floats, seed: int) -> float:
     return float(np.quantile([dependence_on_z1(z1, rng.permutation(values)) for _ in range(_PERMUTATIONS)], 0.95))
 
 
-Record = dict[str, Any]
-
 _VARIABLES = {"rest": "rest", "exact_cdf": "exact CDF", "estimated_cdf": "estimated CDF"}
 
 
-def charts(records: list[Record]) -> list[Chart]:
-    """The same classifier in latent and in seen space, then dependence and posterior of the constructed variable."""
-    drawn: list[Chart] = []
-    if invariance := _part(records, "invariance"):
-        drawn += _two_spaces(invariance[0]["metrics"]["picture"])
-    for mismatch in (False, True):
-        if some := _existence(records, mismatch):
-            drawn.append(_dependence(some, mismatch))
-    if existing := _existence(records, mismatch=False):
-        drawn.append(_posterior(existing[0]["metrics"]["posterior"]))
-    return drawn
+def charts(records: Records) -> list[Chart]:
+    """The classifier in latent and in observed space, then dependence and posterior of the constructed variable."""
+    invariance, holds, fails = _parts(records)
+    return [
+        *(_two_spaces(invariance[0]["picture"]) if invariance else []),
+        *([_dependence(holds, "")] if holds else []),
+        *([_dependence(fails, ", condition violated")] if fails else []),
+        *([_posterior(holds[0]["posterior"])] if holds else []),
+    ]
 
 
-def summary(records: list[Record]) -> list[tuple[str, str, str]]:
+def summary(records: Records) -> Summary:
     """Errors and dependences, beside their exact values and controls."""
+    invariance, holds, fails = _parts(records)
     rows = []
-    if maps := [one for record in _part(records, "invariance") for one in record["metrics"]["random"]]:
-        for key, words, expected in (
-            ("from_exact", "largest error behind random diffeomorphisms", "0"),
-            ("between_maps", "largest difference between two diffeomorphisms of the same latents", "0"),
-            ("from_exact_if_dependent", "control: the error where z1 and z2 depend on each other given y", "above 0"),
-        ):
-            rows.append((words, expected, _number([one[key] for one in maps])))
-    for mismatch in (False, True):
-        found = [record["metrics"] for record in _existence(records, mismatch)]
+    maps = [one for metrics in invariance for one in metrics["random"]]
+    for key, words, expected in (
+        ("from_exact", "largest error behind random diffeomorphisms", "0"),
+        ("between_maps", "largest difference between two diffeomorphisms", "0"),
+        ("from_exact_if_dependent", "control: error where z1 and z2 depend given y", "above 0"),
+    ):
+        if maps:
+            values = [one[key] for one in maps]
+            largest = max(values)
+            rows.append((words, expected, f"{largest:.1e}" if largest < 1e-3 else value_range(values, ".3f")))
+    for found, violated in ((holds, False), (fails, True)):
         for label in (0, 1) if found else ():
+            chance = mean(one["dependence_by_chance"][label] for one in found)
             for name, words in _VARIABLES.items():
-                chance = mean(one["dependence_by_chance"][label] for one in found)
                 # the function of class 1 fits class 1 in any case, class 0 only where the classes' functions match
-                dependent = name == "rest" or (mismatch and label == 0)
-                rows.append(
-                    (
-                        f"dependence on z1 in class {label}, {words}{_where(mismatch)}",
-                        f"{'above' if dependent else 'within chance,'} {chance:.3f}",
-                        f"{mean(one['dependence'][name][label] for one in found):.3f}",
-                    )
-                )
-    if posteriors := [record["metrics"]["posterior"] for record in _existence(records, mismatch=False)]:
-        rows.append(
-            (
-                "largest distance of full minus principal from p(y | constructed variable)",
-                "0",
-                f"{max(one['from_exact'] for one in posteriors):.1e}",
-            )
-        )
-        rows.append(
-            (
-                "control: its mean distance from p(y | rest), which dropping z1 gives",
-                "above 0",
-                f"{mean(one['mean_from_rest'] for one in posteriors):.3f}",
-            )
-        )
+                dependent = name == "rest" or (violated and label == 0)
+                case = "condition violated" if violated else "dependence on z1"
+                measured = mean(one["dependence"][name][label] for one in found)
+                expected = f"{'above' if dependent else 'within chance,'} {chance:.3f}"
+                rows.append((f"{case}, class {label}, {words}", expected, f"{measured:.3f}"))
+    if holds:
+        posteriors = [one["posterior"] for one in holds]
+        error, control = max(p["from_exact"] for p in posteriors), mean(p["mean_from_rest"] for p in posteriors)
+        rows.append(("largest distance from p(y | constructed variable)", "0", f"{error:.1e}"))
+        rows.append(("control: mean distance from p(y | rest), z1 dropped", "above 0", f"{control:.3f}"))
     return rows
 
 
-def _part(records: list[Record], part: str) -> list[Record]:
-    return [record for record in records if record["config"]["part"] == part]
-
-
-def _existence(records: list[Record], mismatch: bool) -> list[Record]:
-    return [record for record in _part(records, "existence") if (record["config"]["mismatch"] != 0) == mismatch]
+def _parts(records: Records) -> tuple[list[dict[str, Any]], ...]:
+    """The metrics of the maps, of the construction, and of the construction where its condition fails."""
+    parts: dict[Any, list[dict[str, Any]]] = {"maps": [], 0.0: [], 0.8: []}
+    for record in records:
+        parts[record["config"].get("mismatch", "maps")].append(record["metrics"])
+    return tuple(parts.values())
 
 
 def _two_spaces(picture: dict[str, Any]) -> list[Chart]:
@@ -288,11 +275,11 @@ def _two_spaces(picture: dict[str, Any]) -> list[Chart]:
             "z1",
             "z2",
             [latent],
-            "Computed from x alone through the map on the right, it depends on z2 only: the boundary is level.",
+            "Computed from x alone, the classifier depends on z2 only: its boundary is horizontal.",
             square=True,
         ),
         Chart(
-            "In the space that is seen",
+            "In the observed space",
             "x1",
             "x2",
             [seen, *points],
@@ -302,55 +289,36 @@ def _two_spaces(picture: dict[str, Any]) -> list[Chart]:
     ]
 
 
-def _dependence(records: list[Record], mismatch: bool) -> Chart:
-    found = [record["metrics"] for record in records]
-    bars = []
-    for label in (0, 1):
-        values = [[one["dependence"][name][label] for one in found] for name in _VARIABLES]
-        bars.append(
-            Bars(
-                [*_VARIABLES.values()],
-                [*map(mean, values)],
-                f"class {label}",
-                low=[*map(min, values)],
-                high=[*map(max, values)],
-            )
+def _dependence(found: list[dict[str, Any]], where: str) -> Chart:
+    bars = [
+        mean_bars(
+            [*_VARIABLES.values()],
+            [[one["dependence"][name][label] for one in found] for name in _VARIABLES],
+            f"class {label}",
         )
+        for label in (0, 1)
+    ]
     chance = mean(value for one in found for value in one["dependence_by_chance"])
-    claim = (
-        "The claim's condition is that the CDFs of the classes are functions of each other. Here they are not, and "
-        "that of class 1 is expected to fail in class 0."
-        if mismatch
-        else "Claim: the CDF of the rest given z1, in class 1, does not depend on z1, in either class."
-    )
     return Chart(
-        f"Dependence on z1 given the class{_where(mismatch)}",
+        f"Dependence on z1 given the class{where}",
         "candidate for the orthogonal variable",
         "Kolmogorov-Smirnov distance",
         [*bars, Rule(chance, "95 % of shuffles stay below")],
-        f"{claim} The distance is the largest between a quarter of the rows, by z1, and the others. Bars are means "
-        "over seeds, whiskers the smallest and the largest.",
+        "Claim: the CDF of the rest given z1, taken in class 1, does not depend on z1 in either class, if the CDFs "
+        "of the classes are functions of each other. The distance is the largest between a quarter of the rows, by "
+        "z1, and the others. Means over seeds, with the smallest and the largest.",
     )
 
 
 def _posterior(posterior: dict[str, Any]) -> Chart:
     return Chart(
-        "What the constructed variable says of the class",
+        "Probability given the constructed variable",
         "CDF of the rest given z1",
         "P(class 1)",
         [
             Points(posterior["cdf"], posterior["found"], "full minus principal"),
             Points(posterior["cdf"], posterior["dropped_column"], "p(y | rest): z1 dropped"),
         ],
-        "Claim (theorem 2): full minus principal is the posterior given any orthogonal variable, hence a function of "
-        "it, whose points lie on a curve. Dropping the column z1 gives another classifier, which is no function of it.",
+        "Claim (theorem 2): full minus principal is the posterior given any orthogonal variable, so its points lie "
+        "on a curve. Dropping the column z1 gives a classifier that is no function of it.",
     )
-
-
-def _where(mismatch: bool) -> str:
-    return ", condition violated" if mismatch else ""
-
-
-def _number(values: list[float]) -> str:
-    largest = max(values)
-    return f"{largest:.1e}" if largest < 1e-3 else f"{min(values):.3f} to {largest:.3f}"

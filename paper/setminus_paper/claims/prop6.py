@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from statistics import mean
 from typing import Any, Literal
 
 import numpy as np
@@ -16,14 +15,15 @@ from setminus.core.orthogonalize import orthogonalize_log
 from setminus.datasets.synthetic.input_gradients import InputGradientModel
 from setminus.progress import tracked
 from setminus.report.charts.chart import Chart, Line, Rule
+from setminus_paper.claims.over_seeds import Records, Summary, mean_line, metrics_by, value_range
 from setminus_paper.claims.prop7 import PenalizedLoss, exact_slopes, explained_by_z1, fit_penalized
 from setminus_paper.run import Run
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "charts", "gradient_products", "plan", "summary"]
 
 CLAIM = (
-    "The expected product of the input gradients of the principal and the orthogonal classifier is zero only if the "
-    "mean of z2 is at a right angle to the first coordinates of that of z1: orthogonal variables do not ask for it."
+    "The input gradients of the principal and the orthogonal classifier are orthogonal on average only if the mean "
+    "of z2 is at a right angle to the first coordinates of the mean of z1."
 )
 DEFAULT_SEEDS = 3
 
@@ -145,108 +145,75 @@ def _log_proba(features: torch.Tensor, slopes: Floats) -> torch.Tensor:
     return torch.log_softmax(torch.stack([torch.zeros_like(log_odds), log_odds], dim=1), dim=1)
 
 
-Record = dict[str, Any]
+_LINES = {
+    "exact": "closed form",
+    "measured": "full minus principal, exact inputs",
+    "trained": "full minus principal, trained",
+    "penalized": "trained with a penalty on the product",
+}
 
 
-def charts(records: list[Record]) -> list[Chart]:
-    """Expected products for each map, and what the penalised classifier knows of z1."""
-    grouped = _by_map(records)
-    drawn = [_products(name, some) for name, some in grouped.items()]
-    if "linear" in grouped:
-        drawn.append(_known(grouped["linear"]))
-    return drawn
+def charts(records: Records) -> list[Chart]:
+    """Expected products for each map, and how much the penalised classifier depends on z1."""
+    found = []
+    for name, metrics in metrics_by(records, "map").items():
+        # the curved map has no penalised classifier
+        lines = [_line(metrics, key, words) for key, words in _LINES.items() if key in metrics[0]["angles"][0]]
+        found.append(
+            Chart(
+                f"Product of input gradients, {name} map",
+                "degrees between the latents' means",
+                "expected product with the principal's gradient",
+                [*lines, Rule(0.0, "orthogonal gradients")],
+                "Claim: the gradients are orthogonal only where the means are. Ranges are those of the seeds.",
+            )
+        )
+    for metrics in (metrics_by(records, "map").get("linear"),):
+        if metrics:
+            found.append(
+                Chart(
+                    "What a penalty on the product finds instead",
+                    "degrees between the latents' means",
+                    "for the classifier trained with the penalty",
+                    [
+                        _line(metrics, "penalized_explained_by_z1", "variance of log-odds given y explained by z1"),
+                        _line(metrics, "penalized_distance", "mean distance from the orthogonal classifier"),
+                        Rule(0.0, "orthogonal classifier"),
+                    ],
+                    "Claim: orthogonal gradients are not the aim: the classifier that a penalty finds depends on z1. "
+                    "Ranges are those of the seeds.",
+                )
+            )
+    return found
 
 
-def summary(records: list[Record]) -> list[tuple[str, str, str]]:
-    """Products beside their closed form; what the penalty does instead."""
+def summary(records: Records) -> Summary:
+    """Products beside their closed form, and the classifier that the penalty finds."""
     rows = []
-    for name, some in _by_map(records).items():
-        for place, angle in enumerate(_column(some, "angle")):
-            if angle[0] in (0, 90, 180):
-                exact, measured, trained = (mean(_column(some, key)[place]) for key in ("exact", "measured", "trained"))
-                words = f"{name} map, means at {angle[0]:g} degrees: expected gradient product of full minus principal"
+    for name, metrics in metrics_by(records, "map").items():
+        for place, angle in enumerate(_column(metrics, "angle").mean(axis=0)):
+            if angle in (0, 90, 180):
+                exact, measured, trained = (_column(metrics, key)[:, place].mean() for key in [*_LINES][:3])
+                words = f"{name} map, means at {angle:g} degrees: gradient product"
                 rows.append((words, f"{exact:.4f}", f"{measured:.4f}, trained {trained:.4f}"))
         if name == "linear":
-            rows.append(
-                (
-                    "largest product of the classifier trained with a penalty on it",
-                    "towards 0",
-                    f"{_largest(_column(some, 'penalized')):.4f}",
-                )
+            largest = np.abs(_column(metrics, "penalized")).max()
+            distance, explained = (
+                value_range(_column(metrics, f"penalized_{key}").mean(axis=0), ".3f")
+                for key in ("distance", "explained_by_z1")
             )
-            rows.append(
-                (
-                    "its mean distance from the orthogonal classifier, over the angles",
-                    "0 if the penalty found it",
-                    _range(_column(some, "penalized_distance")),
-                )
-            )
-            rows.append(
-                (
-                    "share of its log-odds' variance within classes that z1 explains",
-                    "0 if the penalty found it",
-                    _range(_column(some, "penalized_explained_by_z1")),
-                )
-            )
+            rows += [
+                ("with a penalty: largest product", "towards 0", f"{largest:.4f}"),
+                ("with a penalty: distance from orthogonal", "0 if it were found", distance),
+                ("with a penalty: variance due to z1", "0 if it were found", explained),
+            ]
     return rows
 
 
-def _by_map(records: list[Record]) -> dict[str, list[Record]]:
-    grouped: dict[str, list[Record]] = {}
-    for record in records:
-        grouped.setdefault(record["config"]["map"], []).append(record)
-    return grouped
+def _column(metrics: list[dict[str, Any]], key: str) -> Floats:
+    """Of shape (seeds, angles)."""
+    return np.array([[row[key] for row in one["angles"]] for one in metrics])
 
 
-def _column(records: list[Record], key: str) -> list[list[float]]:
-    """For each angle, the values of the seeds."""
-    return [[row[key] for row in rows] for rows in zip(*(one["metrics"]["angles"] for one in records), strict=True)]
-
-
-def _line(records: list[Record], key: str, name: str) -> Line:
-    angles = [values[0] for values in _column(records, "angle")]
-    values = _column(records, key)
-    return Line(angles, [*map(mean, values)], name, low=[*map(min, values)], high=[*map(max, values)])
-
-
-def _products(name: str, records: list[Record]) -> Chart:
-    marks = [
-        _line(records, "exact", "closed form"),
-        _line(records, "measured", "full minus principal, exact inputs"),
-        _line(records, "trained", "full minus principal, trained"),
-    ]
-    if name == "linear":
-        marks.append(_line(records, "penalized", "trained with a penalty on the product"))
-    return Chart(
-        f"Product of input gradients, {name} map",
-        "degrees between the latents' means",
-        "expected product with the principal's gradient",
-        [*marks, Rule(0.0, "orthogonal gradients")],
-        "Claim: the orthogonal classifier's input gradient is orthogonal to the principal's only where the mean "
-        "of z2 is at a right angle to the first coordinates of that of z1. Ranges are those of the seeds.",
-    )
-
-
-def _known(records: list[Record]) -> Chart:
-    return Chart(
-        "What a penalty on the product finds instead",
-        "degrees between the latents' means",
-        "for the classifier trained with the penalty",
-        [
-            _line(records, "penalized_explained_by_z1", "variance of log-odds given y that z1 explains"),
-            _line(records, "penalized_distance", "mean distance from the orthogonal classifier"),
-            Rule(0.0, "orthogonal classifier"),
-        ],
-        "Claim: orthogonal gradients are not the aim. With a product of at most "
-        f"{_largest(_column(records, 'penalized')):.4f}, z1 still explains "
-        f"{_range(_column(records, 'penalized_explained_by_z1'))} of the variance. Ranges are those of the seeds.",
-    )
-
-
-def _largest(columns: list[list[float]]) -> float:
-    return max(abs(value) for values in columns for value in values)
-
-
-def _range(columns: list[list[float]]) -> str:
-    values = [*map(mean, columns)]
-    return f"{min(values):.3f} to {max(values):.3f}"
+def _line(metrics: list[dict[str, Any]], key: str, name: str) -> Line:
+    return mean_line(_column(metrics, "angle")[0].tolist(), _column(metrics, key), name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from statistics import mean
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +14,8 @@ from numpy.typing import NDArray
 from setminus.core.orthogonalize import orthogonalize
 from setminus.datasets.synthetic.input_gradients import InputGradientModel, expectation_of_log_odds, paper_example
 from setminus.progress import tracked
-from setminus.report.charts.chart import Bars, Chart, Line, Rule
+from setminus.report.charts.chart import Chart, Rule
+from setminus_paper.claims.over_seeds import Records, Summary, mean_bars, mean_line, metrics_by
 from setminus_paper.run import Run
 
 __all__ = [
@@ -31,8 +31,8 @@ __all__ = [
 ]
 
 CLAIM = (
-    "Where a condition on the map is negative (the paper's example gives -2), a classifier of a part of z1 has a lower "
-    "loss with input-gradient penalty than the orthogonal classifier, which is then not its minimiser."
+    "Where a condition on the map is negative (the paper's example: -2), a classifier of a part of z1 has a lower "
+    "loss with an input-gradient penalty than the orthogonal classifier."
 )
 DEFAULT_SEEDS = 3
 
@@ -236,114 +236,77 @@ def _exact(model: InputGradientModel) -> dict[str, float]:
     }
 
 
-Record = dict[str, Any]
-
 _MATRICES = {
-    "transposed": "the paper's matrix, transposed",
-    "printed": "the paper's matrix, as printed",
-    "steep": "a steeper matrix",
+    "transposed": "transposed matrix",
+    "printed": "matrix as printed",
+    "steep": "steeper matrix",
 }
+_PRINTED = {"transposed": "-2", "printed": "-2", "steep": "not in the paper"}
 _PENALTIES = {"cosine": "squared cosine", "dot": "squared dot product"}
 _CLASSIFIERS = {"orthogonal": "orthogonal (w2)", "nested": "part of z1 (w3)", "trained": "minimiser, trained"}
 
 
-def charts(records: list[Record]) -> list[Chart]:
-    """Losses over the weight of the penalty, for each matrix and penalty, and what the minimisers know of z1."""
-    grouped = _by_matrix(records)
-    losses = [_losses(matrix, some, penalty) for matrix, some in grouped.items() for penalty in _PENALTIES]
-    return [*losses, _known(grouped)]
+def charts(records: Records) -> list[Chart]:
+    """Losses over the weight of the penalty, for each matrix and penalty, and how the minimisers depend on z1."""
+    grouped = metrics_by(records, "matrix")
+    losses = [
+        Chart(
+            f"{_MATRICES[matrix].capitalize()}: {words}",
+            "weight of the penalty",
+            "cross-entropy + weight x penalty",
+            [
+                mean_line(_column(metrics, penalty, "weight")[0].tolist(), _column(metrics, penalty, key), name)
+                for key, name in _CLASSIFIERS.items()
+            ],
+            "Claim: where the condition is below 0, w3 has a lower loss than w2, which is then no minimiser. The "
+            f"condition here is {metrics[0]['condition']:g}; in the paper: {_PRINTED[matrix]}. Ranges are those of "
+            "the seeds.",
+            x_scale="log",
+            y_scale="log",
+        )
+        for matrix, metrics in grouped.items()
+        for penalty, words in _PENALTIES.items()
+    ]
+    bars = [
+        mean_bars(
+            [*grouped],
+            [_column(metrics, penalty, "trained_explained_by_z1")[:, -1] for metrics in grouped.values()],
+            f"minimiser with the {words}",
+        )
+        for penalty, words in _PENALTIES.items()
+    ]
+    ours = float(np.mean([record["metrics"]["setminus_explained_by_z1"] for record in records]))
+    return [
+        *losses,
+        Chart(
+            "How the minimisers depend on z1, at the largest weight",
+            "matrix",
+            "share of variance explained by z1",
+            [*bars, Rule(ours, "full minus principal")],
+            "Claim: the minimiser is not the orthogonal classifier, whose log-odds do not depend on z1 given y. "
+            "Means over seeds, with the smallest and the largest.",
+        ),
+    ]
 
 
-def summary(records: list[Record]) -> list[tuple[str, str, str]]:
-    """The condition's value, the losses without sampling and measured, and what the minimiser knows of z1."""
+def summary(records: Records) -> Summary:
+    """The condition, the losses without sampling and measured, and how the minimiser depends on z1."""
     rows = []
-    paper = {"transposed": "-2", "printed": "-2", "steep": "not in the paper"}
-    for matrix, some in _by_matrix(records).items():
-        words, first = _MATRICES[matrix], some[0]["metrics"]
-        rows.append((f"{words}: value of the condition", paper[matrix], f"{first['condition']:g}"))
-        weight = first["penalties"]["cosine"][0]["weight"]
+    for matrix, metrics in metrics_by(records, "matrix").items():
+        words, exact = _MATRICES[matrix], metrics[0]["exact"]
+        means = {name: _column(metrics, "cosine", name)[:, 0].mean() for name in (*_CLASSIFIERS, "weight")}
+        rows.append((f"{words}: condition", _PRINTED[matrix], f"{metrics[0]['condition']:g}"))
         for name in ("orthogonal", "nested"):
-            loss = first["exact"][f"{name}_cross_entropy"] + weight * first["exact"][f"{name}_squared_cosine"]
-            measured = mean(_column(some, "cosine", name)[0])
-            what = f"{words}: loss of {_CLASSIFIERS[name]}, cosine penalty of weight {weight:g}"
-            rows.append((what, f"{loss:.4f}", f"{measured:.4f}"))
-        rows.append(
-            (
-                f"{words}: loss of the trained minimiser",
-                "below both",
-                f"{mean(_column(some, 'cosine', 'trained')[0]):.4f}",
-            )
-        )
-        explained = _column(some, "cosine", "trained_explained_by_z1")[-1]
-        rows.append(
-            (
-                f"{words}: share of the minimiser's log-odds that z1 explains",
-                "0 if it were w2",
-                f"{mean(explained):.3f}",
-            )
-        )
+            loss = exact[f"{name}_cross_entropy"] + means["weight"] * exact[f"{name}_squared_cosine"]
+            rows.append((f"{words}: loss of {_CLASSIFIERS[name]}", f"{loss:.4f}", f"{means[name]:.4f}"))
+        explained = _column(metrics, "cosine", "trained_explained_by_z1")[:, -1].mean()
+        rows.append((f"{words}: loss of the minimiser", "below both", f"{means['trained']:.4f}"))
+        rows.append((f"{words}: variance due to z1", "0 if it were w2", f"{explained:.3f}"))
     distance = max(record["metrics"]["setminus_distance"] for record in records)
-    rows.append(("largest distance of full minus principal from the orthogonal classifier", "0", f"{distance:.1e}"))
+    rows.append(("largest distance of full minus principal from orthogonal", "0", f"{distance:.1e}"))
     return rows
 
 
-def _by_matrix(records: list[Record]) -> dict[str, list[Record]]:
-    grouped: dict[str, list[Record]] = {}
-    for record in records:
-        grouped.setdefault(record["config"]["matrix"], []).append(record)
-    return grouped
-
-
-def _column(records: list[Record], penalty: str, key: str) -> list[list[float]]:
-    """For each weight of the penalty, the values of the seeds."""
-    tables = (record["metrics"]["penalties"][penalty] for record in records)
-    return [[row[key] for row in rows] for rows in zip(*tables, strict=True)]
-
-
-def _losses(matrix: str, records: list[Record], penalty: str) -> Chart:
-    weights = [values[0] for values in _column(records, penalty, "weight")]
-    marks = []
-    for name, words in _CLASSIFIERS.items():
-        values = _column(records, penalty, name)
-        marks.append(Line(weights, [*map(mean, values)], words, low=[*map(min, values)], high=[*map(max, values)]))
-    about = {
-        "transposed": "The paper prints this value.",
-        "printed": "The paper prints -2, which is the value of the transpose.",
-        "steep": "Not in the paper: it asks whether a value below 0 is enough.",
-    }
-    losses = ", ".join(f"{mark.name} {mark.y[0]:.3f}" for mark in marks)
-    return Chart(
-        f"{_MATRICES[matrix].capitalize()}: {_PENALTIES[penalty]}",
-        "weight of the penalty",
-        "cross-entropy + weight x penalty",
-        marks,
-        "Claim: where the condition's value is below 0, w3 has a lower loss than w2, which is then no minimiser. The "
-        f"value here is {records[0]['metrics']['condition']:g}. {about[matrix]} Losses at weight {weights[0]:g}: "
-        f"{losses}. Ranges are those of the seeds.",
-        x_scale="log",
-        y_scale="log",
-    )
-
-
-def _known(grouped: dict[str, list[Record]]) -> Chart:
-    bars = []
-    for penalty, words in _PENALTIES.items():
-        values = [_column(some, penalty, "trained_explained_by_z1")[-1] for some in grouped.values()]
-        bars.append(
-            Bars(
-                [*grouped],
-                [*map(mean, values)],
-                f"minimiser with the {words}",
-                low=[*map(min, values)],
-                high=[*map(max, values)],
-            )
-        )
-    ours = mean(record["metrics"]["setminus_explained_by_z1"] for some in grouped.values() for record in some)
-    return Chart(
-        "What the minimisers know of z1, at the largest weight",
-        "matrix",
-        "share of variance explained by z1",
-        [*bars, Rule(ours, "full minus principal")],
-        "Claim: the minimiser is not the orthogonal classifier, of whose log-odds given y z1 explains nothing. "
-        "Whiskers are the smallest and the largest of the seeds.",
-    )
+def _column(metrics: list[dict[str, Any]], penalty: str, key: str) -> Floats:
+    """Of shape (seeds, weights)."""
+    return np.array([[row[key] for row in one["penalties"][penalty]] for one in metrics])

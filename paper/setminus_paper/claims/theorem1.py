@@ -13,7 +13,7 @@ proof's step ``|R(w_x \ w_1) - R(w_x* \ w_1)| <= (1 + gamma) |R(w_x) - R(w_x*)|`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, Literal
 
@@ -26,7 +26,7 @@ from setminus.core.orthogonalize import orthogonalize
 from setminus.datasets.synthetic.discrete import DiscreteModel
 from setminus.progress import tracked
 from setminus.report.charts.chart import Chart, Line
-from setminus_paper.claims.over_seeds import mean_and_deviation
+from setminus_paper.claims.over_seeds import Records, Summary, mean_and_deviation, mean_line
 from setminus_paper.run import Run
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "charts", "plan", "summary"]
@@ -34,9 +34,9 @@ __all__ = ["CLAIM", "DEFAULT_SEEDS", "charts", "plan", "summary"]
 Floats = NDArray[np.float64]
 
 CLAIM = (
-    "With probability 1 - delta the excess risk of the empirical orthogonal classifier is at most "
-    "(1 + gamma) (2 Rademacher complexity + 2 log(1/m) sqrt(2 log(1/delta) / n)); the proof bounds it by (1 + gamma) "
-    "times the excess risk of the full classifier."
+    "With probability 1 - delta the excess risk of the orthogonal classifier is at most (1 + gamma) (2 Rademacher "
+    "complexity + 2 log(1/m) sqrt(2 log(1/delta) / n)). The proof bounds it by (1 + gamma) times the excess risk of "
+    "the full classifier."
 )
 DEFAULT_SEEDS = 5
 N = tuple(round(n) for n in np.geomspace(1e2, 1e8, 13))
@@ -174,7 +174,6 @@ def _slope(values: list[float]) -> float:
     return float(np.polyfit(np.log(n[large]), np.log(value[large]), 1)[0])
 
 
-Record = dict[str, Any]
 RISKS = {
     "bound": "the bound as printed",
     "orthogonal": "orthogonal, measured",
@@ -185,58 +184,39 @@ RISKS = {
 STEPS = {"step_fails_proof": "gamma = max 1/p(y|x), as in the proof", "step_fails_printed": "gamma = max 1/p(x|y)"}
 
 
-def charts(records: Sequence[Record]) -> list[Chart]:
-    """The risks on one model, all in logs, and the share of samples on which the proof's step fails, over all."""
+def charts(records: Records) -> list[Chart]:
+    """The risks on the first model, and the share of samples on which the proof's step fails, over all models."""
     first = min(records, key=lambda record: record["seed"])["metrics"]
-    fails = {key: _stack(records, key) for key in STEPS}
-    at = first["n"].index(10**6)
     return [
         Chart(
             "Excess risk as the data grow",
             "rows",
             "nats",
             [Line(first["n"], first[key], name, markers="exact" not in key) for key, name in RISKS.items()],
+            "Claim: the excess risk of the orthogonal classifier is below the bound. It is, and both fall alike "
+            f"(slopes {first['slope_orthogonal']:.2f} and {first['slope_bound']:.2f}); the excess risk of the full "
+            f"classifier falls faster (slope {first['slope_full']:.2f}).",
             x_scale="log",
             y_scale="log",
-            caption=(
-                "The paper: the orthogonal classifier's excess risk is below the bound. Seen: it is, in all but "
-                f"{_stack(records, 'above_bound').mean():.1%} of the samples, and both fall alike (slopes "
-                f"{first['slope_orthogonal']:.2f} and {first['slope_bound']:.2f}), the bound "
-                f"{first['bound'][at] / first['orthogonal'][at]:,.0f} times higher at a million rows. The full "
-                f"classifier's falls faster (slope {first['slope_full']:.2f})."
-            ),
         ),
         Chart(
             "Where the proof's step fails",
             "rows",
             "share of samples",
-            [
-                Line(
-                    first["n"],
-                    values.mean(axis=0).tolist(),
-                    STEPS[key],
-                    low=values.min(axis=0).tolist(),
-                    high=values.max(axis=0).tolist(),
-                )
-                for key, values in fails.items()
-            ],
+            [mean_line(first["n"], _stack(records, key), words) for key, words in STEPS.items()],
+            "The step: the orthogonal excess is at most 1 + gamma times the full one. It fails for large n, because "
+            "the first falls as the root of 1/n and the second as 1/n. Mean and range over models.",
             x_scale="log",
-            caption=(
-                "The proof says that the orthogonal excess is at most 1 + gamma times the full one. At a million rows "
-                f"it is more in {fails['step_fails_proof'][:, at].mean():.0%} of the samples, at {first['n'][-1]:,} in "
-                f"{fails['step_fails_proof'][:, -1].mean():.0%}: one falls as the root of 1/n, the other as 1/n. Mean "
-                "and range over models."
-            ),
         ),
     ]
 
 
-def summary(records: Sequence[Record]) -> list[tuple[str, str, str]]:
-    """Rows of (what, expected, measured), mean and standard deviation over models."""
+def summary(records: Records) -> Summary:
+    """Slopes, closed forms, the bound and the proof's step; mean and standard deviation over models."""
     n = records[0]["metrics"]["n"]
     rows = [
-        (f"slope of the {name} in logs", expected, mean_and_deviation(_stack(records, f"slope_{key}")))
-        for key, name, expected in (
+        (f"slope in logs, {words}", expected, mean_and_deviation(_stack(records, f"slope_{key}")))
+        for key, words, expected in (
             ("full", "full excess risk", "-1"),
             ("orthogonal", "orthogonal excess risk", "-0.5"),
             ("bound", "bound", "-0.5"),
@@ -244,18 +224,17 @@ def summary(records: Sequence[Record]) -> list[tuple[str, str, str]]:
     ]
     for key in ("full", "orthogonal"):
         ratio = _stack(records, key)[:, -1] / _stack(records, f"{key}_exact")[:, -1]
-        rows.append((f"{key} excess at {n[-1]:,} rows over its closed form", "1", mean_and_deviation(ratio)))
+        rows.append((f"{key} excess over its closed form, {n[-1]:,} rows", "1", mean_and_deviation(ratio)))
     above = _stack(records, "above_bound").mean()
     rows.append(("samples above the bound", f"at most {records[0]['config']['delta']:.0%}", f"{above:.1%}"))
-    slack = [_stack(records, "bound")[:, at] / _stack(records, "orthogonal_quantile")[:, at] for at in (0, -1)]
-    what = f"bound over the measured quantile, {n[0]:,} and {n[-1]:,} rows"
-    rows.append((what, "1 or more", " and ".join(f"{np.median(ratio):,.0f}" for ratio in slack)))
+    slack = np.median(_stack(records, "bound") / _stack(records, "orthogonal_quantile"), axis=0)
+    measured = f"{slack[0]:,.0f} and {slack[-1]:,.0f}"
+    rows.append((f"bound over measured quantile, {n[0]:,} and {n[-1]:,} rows", "1 or more", measured))
     for at in (n.index(10**4), n.index(10**6), len(n) - 1):
         for key, name in STEPS.items():
-            fails = _stack(records, key)[:, at]
-            rows.append((f"the proof's step fails, {n[at]:,} rows, {name}", "0 %", f"{fails.mean():.0%}"))
+            rows.append((f"step fails, {n[at]:,} rows, {name}", "0 %", f"{_stack(records, key)[:, at].mean():.0%}"))
     return rows
 
 
-def _stack(records: Sequence[Record], name: str) -> NDArray[np.float64]:
+def _stack(records: Records, name: str) -> Floats:
     return np.array([record["metrics"][name] for record in records])

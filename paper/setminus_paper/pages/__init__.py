@@ -12,7 +12,7 @@ import pandas as pd
 
 __all__ = ["PAGES", "markdown_table", "rebuild", "render"]
 
-PAGES: dict[str, str] = {}
+PAGES: dict[str, str] = {"laboratory.md": "setminus_paper.claims.page"}
 """Each page of the documentation that is made from records, and the module that makes it.
 
 Such a module has `RECORDS`, the names of the experiments that the page shows, and ``build(results, docs)``, which
