@@ -53,12 +53,11 @@ def main() -> None:
 
         adapters.run(range(args.seeds), again=args.again, records=args.results / "adapters" / "records.jsonl")
     if args.what in ("all", "tables"):
-        from benchmarks import laboratory_page, tables
+        from benchmarks import tables
 
         peers_of, adapters_of = (args.results / name / "records.jsonl" for name in ("peers", "adapters"))
         tables.run(peers_of, args.docs, Path("README.md"), adapters=adapters_of)
         tables.run_paper(args.results, args.docs, Path("README.md"))
-        laboratory_page.run(args.results, args.docs)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The paper's figures, tables and claims by name: each a module that is loaded when it is asked for."""
+"""The registry of the paper's figures, tables and claims: each name, its module, and how it is planned and measured."""
 
 from __future__ import annotations
 
@@ -8,11 +8,22 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-from setminus.errors import MissingExtraError, UserError
+from setminus.errors import UserError
 from setminus.records import Record
 from setminus_paper.run import Run, execute
 
-__all__ = ["EXPERIMENTS", "GROUPS", "Scale", "find_names", "load_view", "plan_runs", "records_of", "reproduce"]
+__all__ = [
+    "EXPERIMENTS",
+    "GROUPS",
+    "VIEWS",
+    "Scale",
+    "find_names",
+    "load_experiment",
+    "load_view",
+    "plan_runs",
+    "records_of",
+    "reproduce",
+]
 
 Scale = Literal["quick", "paper"]
 
@@ -21,35 +32,25 @@ LABORATORY = (
     "fig2a",
     "fig2b",
     "fig2c",
-    "prop1",
-    "prop2",
-    "prop3",
-    "prop4",
-    "prop5",
-    "prop6",
-    "prop7",
+    *(f"prop{number}" for number in range(1, 8)),
     "theorem1",
     "pitfalls",
 )
 FAIRNESS = ("table4", "table5")
 EXPERIMENTS: dict[str, str] = {
-    **{name: f"setminus_paper.claims.{name}" for name in LABORATORY},
+    **{name: f"setminus_paper.claims.{name}" for name in (*LABORATORY, "fig3", "fig4")},
     **{name: f"setminus_paper.fairness.{name}" for name in FAIRNESS},
-    "table1": "setminus_paper.transfer.table1",
-    "fig3": "setminus_paper.claims.fig3",
-    "fig4": "setminus_paper.claims.fig4",
-    "table2": "setminus_paper.transfer.table2",
-    "table6": "setminus_paper.transfer.table6",
+    **{name: f"setminus_paper.transfer.{name}" for name in ("table1", "table2", "table6")},
     "table3": "setminus_paper.adaptation.table3",
     "principals": "setminus_paper.transfer.invariant_digits",
     "small_digits": "setminus_paper.adaptation.small_digits",
 }
-"""What can be reproduced, and the module that does it.
+"""What can be reproduced, and the module that measures it.
 
-A module has `CLAIM`, `DEFAULT_SEEDS`, ``plan(scale, seeds)``, and where it compares methods that can be chosen,
-`METHODS`; its plan then takes ``methods``, too, and likewise `PAIRS` of domains and ``pairs``, and `SHIFTS` of the
-class mix, its usual ones, and ``shifts``. Where another section of the page than the laboratory's shows its records, it
-has a `JOB`; where it plans runs of another experiment, whose records it shows in its own way, `RECORDS_OF` that.
+A module has `CLAIM`, `DEFAULT_SEEDS` and ``plan(scale, seeds)``, which lists its runs. Where methods can be chosen it
+has `METHODS`, and its plan takes ``methods``; likewise `PAIRS` of domains and ``pairs``, and `SHIFTS` of the class mix
+and ``shifts``. `JOB` names the section of the page that shows its records, if that is not the laboratory's. A module
+that plans runs of another experiment, and shows its records in its own way, has `RECORDS_OF`.
 """
 VIEWS: dict[str, str] = {
     **dict.fromkeys(("table1", "table2", "table6"), "setminus_paper.report.style_transfer"),
@@ -63,14 +64,12 @@ VIEWS: dict[str, str] = {
 It has ``summary(records)``, rows of (quantity, expected, measured), and ``charts(records)``, of which `PER_ROW` (3 by
 default) stand side by side in a picture, or ``draw(records, path)`` for a picture of another kind.
 """
-TRAINING = ("torch", "lightning_fabric", "safetensors", "torchmetrics", "PIL")
-"""What the extra nn brings."""
 GROUPS: dict[str, tuple[str, ...]] = {"laboratory": LABORATORY, "fairness": FAIRNESS}
-"""Several at once."""
+"""Names that stand for several experiments."""
 
 
 def find_names(wanted: Iterable[str]) -> list[str]:
-    """The experiments behind some names, each once; a group stands for all of its own.
+    """The experiments behind some names, each once; a group stands for all of its members.
 
     Examples
     --------
@@ -83,9 +82,15 @@ def find_names(wanted: Iterable[str]) -> list[str]:
     found: list[str] = []
     for name in wanted:
         if name not in EXPERIMENTS and name not in GROUPS:
-            raise UserError(f"there is no experiment {name!r}", do=f"{_advice(name, [*EXPERIMENTS, *GROUPS])}")
+            raise UserError(f"there is no experiment {name!r}", do=_advice(name, [*EXPERIMENTS, *GROUPS]))
         found += GROUPS.get(name, (name,))
     return list(dict.fromkeys(found))
+
+
+def load_experiment(name: str) -> Any:
+    """The module that measures an experiment; a name that is not listed is refused, not imported."""
+    (known,) = find_names([name])
+    return import_module(EXPERIMENTS[known])
 
 
 def load_view(name: str) -> Any:
@@ -95,8 +100,8 @@ def load_view(name: str) -> Any:
 
 
 def records_of(name: str) -> str:
-    """The experiment whose records are wanted for a name: mostly itself."""
-    source: str = getattr(_module(name), "RECORDS_OF", name)
+    """The experiment whose records are shown under a name: mostly itself."""
+    source: str = getattr(load_experiment(name), "RECORDS_OF", name)
     return source
 
 
@@ -117,21 +122,21 @@ def plan_runs(
     scale : "quick" or "paper"
         Minutes on two cores, or the paper's sizes.
     seeds : int, optional
-        How many, from 0 on, or from where an experiment begins; by default what it takes for enough.
+        Number of seeds; by default the experiment's own number.
     methods, pairs : sequence of str
-        Only these, where the experiment compares methods, or has several pairs of domains.
+        Only these, where the experiment compares methods or has several pairs of domains.
     shifts : sequence of float
-        These instead of an experiment's own, where it shifts the class mix.
+        Instead of the experiment's own, where it shifts the class mix.
 
     Returns
     -------
     list of Run
     """
-    module = _module(name)
+    module = load_experiment(name)
     count = module.DEFAULT_SEEDS if seeds is None else seeds
     if count < 1:
         raise UserError(f"seeds is {count}, but a run needs one", do="give 1 or more.")
-    # one that a module only imports for itself is not its own
+    # a constant that a module only imports for itself is not its own
     public = getattr(module, "__all__", dir(module))
     chosen: dict[str, Any] = {}
     for kind, wanted in (("method", methods), ("pair", pairs)):
@@ -140,7 +145,7 @@ def plan_runs(
             raise UserError(f"{name} does not compare {kind}s", do=f"leave out {', '.join(wanted)}.")
         for one in wanted:
             if one not in known:
-                raise UserError(f"{name} has no {kind} {one!r}", do=f"{_advice(one, known)}")
+                raise UserError(f"{name} has no {kind} {one!r}", do=_advice(one, known))
         if known:
             chosen[f"{kind}s"] = tuple(wanted) or known
     if shifts:
@@ -163,7 +168,7 @@ def reproduce(
     jobs: int = 1,
     failed: Callable[[str, str], object] = lambda why, trace: None,
 ) -> list[Record]:
-    """Measure what a figure, a table or a claim needs, as far as its file of records lacks it.
+    """Measure what the file of records lacks for a figure, a table or a claim.
 
     Parameters
     ----------
@@ -173,22 +178,25 @@ def reproduce(
     scale, seeds, methods, pairs, shifts
         See `plan_runs`.
     jobs, failed
-        See `execute`.
+        See `setminus_paper.run.execute`.
 
     Returns
     -------
     list of dict
         The records, as the file holds them.
     """
-    module = _module(name)
+    module = load_experiment(name)
     runs = plan_runs(name, scale=scale, seeds=seeds, methods=methods, pairs=pairs, shifts=shifts)
     source = records_of(name)
     if source != name:
-        # its own number of seeds may be another one than that of the experiment that a record's command repeats
+        # the other experiment may have another number of seeds by default
         seeds = seeds or module.DEFAULT_SEEDS
-    options = [f"--scale {scale}", *([f"--seeds {seeds}"] if seeds else [])]
     choices: dict[str, Sequence[object]] = {"methods": methods, "pairs": pairs, "shifts": shifts}
-    options += [f"--{kind} {','.join(map(str, some))}" for kind, some in choices.items() if some]
+    options = [
+        f"--scale {scale}",
+        *([f"--seeds {seeds}"] if seeds else []),
+        *(f"--{kind} {','.join(map(str, some))}" for kind, some in choices.items() if some),
+    ]
     return execute(
         runs,
         records,
@@ -198,16 +206,6 @@ def reproduce(
         claim=module.CLAIM,
         failed=failed,
     )
-
-
-def _module(name: str) -> Any:
-    (known,) = find_names([name])
-    try:
-        return import_module(EXPERIMENTS[known])
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] in TRAINING:
-            raise MissingExtraError(f"{name} trains networks and", str(error.name), extra="nn") from error
-        raise
 
 
 def _advice(name: str, known: Sequence[str]) -> str:

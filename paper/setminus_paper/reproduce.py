@@ -1,4 +1,4 @@
-"""``setminus reproduce``: the paper's figures, tables and claims, measured again."""
+"""``setminus reproduce``: measure the paper's figures, tables and claims again, and rebuild the pages about them."""
 
 from __future__ import annotations
 
@@ -36,38 +36,46 @@ def reproduce(
         int | None,
         typer.Option(
             min=1,
-            help="How many seeds, from an experiment's first on; by default its own number. Of table3, the pairs that "
-            "the paper has beyond the first four have one.",
+            help="Number of seeds; by default the experiment's own. In table3 the pairs beyond the paper's first four "
+            "have one.",
         ),
     ] = None,
-    methods: Annotated[
-        str | None, typer.Option(help="Only these of the methods that are compared, separated by commas.")
-    ] = None,
+    methods: Annotated[str | None, typer.Option(help="Only these methods, separated by commas.")] = None,
     pairs: Annotated[
         str | None, typer.Option(help="table3: only these pairs of domains, such as mnist-usps, separated by commas.")
     ] = None,
     shifts: Annotated[
         str | None,
         typer.Option(
-            help="table3: shares of the first half of the classes in the source, reversed on the target, separated by "
-            "commas; by default the paper's 0.7. 0.5 is no shift, and several make a curve."
+            help="table3: share of the first half of the classes in the source, reversed in the target; several are "
+            "separated by commas. Default: the paper's 0.7; 0.5 is no shift."
         ),
     ] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes, each with one thread.")] = 2,
-    out: Annotated[Path, typer.Option(help="Folder for records, figures and pages: one folder below it each.")] = Path(
-        "runs"
+    jobs: Annotated[int, typer.Option(min=1, help="Number of processes, each with one thread.")] = 2,
+    out: Annotated[Path, typer.Option(help="Folder for records, figures and pages: a folder NAME below it each.")] = (
+        Path("runs")
     ),
-    page: Annotated[bool, typer.Option("--page/--no-page", help="Write figures and pages, or records only.")] = True,
+    run: Annotated[bool, typer.Option("--run/--no-run", help="Measure what is missing, or use records only.")] = True,
+    page: Annotated[
+        bool | None,
+        typer.Option(
+            "--page/--no-page", help="Write a figure and an HTML page to OUT. Default: unless --docs is given."
+        ),
+    ] = None,
+    docs: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the documentation, whose pages and pictures are rebuilt from the records in OUT."),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print paths only.")] = False,
 ) -> None:
-    """Measure a figure, a table or a claim of the paper again, and put the numbers beside the paper's.
+    """Measure figures, tables or claims of the paper again, beside the paper's numbers.
 
-    Each run is written to OUT/NAME/records.jsonl as soon as it is done. A run that is there is not done again:
-    after a stop, or to add seeds, repeat the command.
+    Each run is written to OUT/NAME/records.jsonl as soon as it is done and is never repeated: after a stop, or to add
+    seeds, repeat the command.
 
     Example: setminus reproduce fig2a
     Example: setminus reproduce prop1 prop2 --seeds 5 --jobs 4
-    Example: setminus reproduce laboratory --out runs
+    Example: setminus reproduce laboratory --out results --docs docs
     Example: setminus reproduce table4 --methods vanilla,laftr_0.5,tuned_proxy --seeds 3
     Example: setminus reproduce table3 --pairs mnist-usps --methods vada,vada_orthogonal_em --shifts 0.5,0.7,0.95
     """
@@ -76,35 +84,46 @@ def reproduce(
     from setminus_paper.run import FailedRunsError
 
     wanted = find_names(names)
-    # an empty text is a choice too, and refused as one: not hours of all
-    chosen, domains = (
-        () if given is None else tuple(one.strip() for one in given.split(",")) for given in (methods, pairs)
-    )
-    mixes = _shares(shifts)
-    check_folder(out, "--out")
+    # an empty text is a choice too, and refused as one: it must not mean hours of all
+    chosen = {
+        key: tuple(one.strip() for one in given.split(","))
+        for key, given in (("methods", methods), ("pairs", pairs))
+        if given is not None
+    }
+    options: dict[str, Any] = {"scale": scale, "seeds": seeds, "shifts": _shares(shifts), **chosen}
+    for folder, option in ((out, "--out"), (docs, "--docs")):
+        if folder is not None:
+            check_folder(folder, option)
     for name in wanted:
-        # a mistake in the last one must not wait for the others
-        plan_runs(name, scale=scale, seeds=seeds, methods=chosen, pairs=domains, shifts=mixes)
+        # a mistake in the last name must not wait for the others
+        plan_runs(name, **options)
     display = Display(quiet)
+    with_page = docs is None if page is None else page
     failures: list[str] = []
-    measured: list[dict[str, Any]] = []
+    shown: list[dict[str, Any]] = []
     for name in wanted:
-        options = {"scale": scale, "seeds": seeds, "methods": chosen, "pairs": domains, "shifts": mixes, "jobs": jobs}
-        measured_in = out / records_of(name)
+        file = out / records_of(name) / "records.jsonl"
         try:
-            records = _measure(name, measured_in, display, options)
+            records = _measured(name, file, display, {**options, "jobs": jobs}) if run else _recorded(file)
         except FailedRunsError as error:
             failures += error.failures
             continue
         # a figure may show the records of a table that was asked for, too
-        measured += [record for record in records if record not in measured]
-        _show(name, records, measured_in / "records.jsonl", out / name, display, page=page)
-    if page and len({record["name"] for record in measured}) > 1:
+        shown += [record for record in records if record not in shown]
+        _show(name, records, file, out / name, display, page=with_page)
+    if with_page and len({record["name"] for record in shown}) > 1:
         from setminus.report.page import write_page
 
         with listen(display), tracked("write the page of all"):
-            path = write_page(out / "index.html", measured)
+            path = write_page(out / "index.html", shown)
         echo(path.resolve())
+    if docs is not None:
+        from setminus_paper.pages import rebuild
+
+        with listen(display), tracked("rebuild the documentation"):
+            paths = rebuild(wanted, out, docs)
+        for path in paths:
+            echo(path.resolve())
     if failures:
         raise FailedRunsError(failures)
 
@@ -118,24 +137,33 @@ def _shares(given: str | None) -> tuple[float, ...]:
         ) from error
 
 
-def _measure(name: str, folder: Path, display: Display, options: dict[str, Any]) -> list[dict[str, Any]]:
+def _measured(name: str, file: Path, display: Display, options: dict[str, Any]) -> list[dict[str, Any]]:
+    """Measure what the file lacks; tracebacks of runs that fail go to failed.log beside it."""
     from setminus_paper.experiments import reproduce as measure
 
-    log = folder / "failed.log"
+    log = file.parent / "failed.log"
     log.unlink(missing_ok=True)
 
     def failed(why: str, trace: str) -> None:
         display.warn(f"failed    {why}")
-        folder.mkdir(parents=True, exist_ok=True)
-        with log.open("a", encoding="utf-8") as file:
-            file.write(f"{why}\n{trace}\n")
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("a", encoding="utf-8") as lines:
+            lines.write(f"{why}\n{trace}\n")
 
     with listen(display):
-        return measure(name, folder / "records.jsonl", failed=failed, **options)
+        return measure(name, file, failed=failed, **options)
+
+
+def _recorded(file: Path) -> list[dict[str, Any]]:
+    from setminus.records import read_records
+
+    if not file.exists():
+        raise UserError(f"there is no {file}", do="leave out --no-run to measure it.")
+    return read_records(file)
 
 
 def _show(name: str, records: list[dict[str, Any]], file: Path, folder: Path, display: Display, *, page: bool) -> None:
-    """The numbers in the terminal, the charts as a picture, and the page; then where all of it is."""
+    """The numbers in the terminal, the charts as a picture, and the page; then the paths of all."""
     from setminus_paper.figures import draw_picture, summary_of, title_of
 
     display.summary(title_of(name), summary_of(records))

@@ -1,24 +1,37 @@
-"""Runs of an experiment: each seed is measured once, written down at once, and found again after a stop."""
+"""The runner: a config and its seeds in, one record per seed out, measured in one or several processes."""
 
 from __future__ import annotations
 
 import json
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+import traceback
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
 from setminus.errors import UserError
 from setminus.progress import tracked
 from setminus.records import Record, append_record, read_records, versions
-from setminus_paper.workers import Failed, one_thread, spread
 
-__all__ = ["FailedRunsError", "Measure", "Run", "execute"]
+__all__ = ["FailedRunsError", "Measure", "Run", "execute", "source_commit"]
 
 Measure = Callable[[tuple[int, ...]], Iterable[dict[str, Any]]]
+Work = Callable[[Any], Iterable[Any]]
+Outcomes = Generator[tuple[int, Any], None, None]
+"""The place of a task, and one of its items or a `Failure`."""
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -33,9 +46,11 @@ class Run:
         Plain JSON that identifies the run, without the seed.
     seeds : tuple of int
     measure : callable
-        From the seeds to the metrics (plain JSON), one dictionary for each seed, in order; a generator
-        gives each as soon as it is there. A function of a module, or a partial of one: it goes to other processes.
-        What it measures for a seed must not depend on the other seeds, which may be recorded already.
+        From the seeds to their metrics (plain JSON), one dictionary for each seed, in order. A generator yields each
+        as soon as it is measured. It is a function of a module, or a partial of one, because other processes load it.
+        The metrics of a seed must not depend on the other seeds.
+    precision : str
+        Of the arithmetic; a key ``precision`` of the metrics overrides it.
 
     Examples
     --------
@@ -51,25 +66,37 @@ class Run:
     config: dict[str, Any]
     seeds: tuple[int, ...]
     measure: Measure
+    precision: str = "float64"
+
+    def record_keys(self) -> list[str]:
+        """What identifies the record of each seed."""
+        return [_key({"name": self.name, "config": self.config, "seed": seed}) for seed in self.seeds]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a task ended early: the error in one line, and its traceback."""
+
+    error: str
+    trace: str = ""
 
 
 class FailedRunsError(UserError):
-    """Some runs failed, after all others were done.
+    """Some runs failed; all others were completed.
 
     Attributes
     ----------
-    failures : tuple of str
-        What failed and why, each in one line.
+    failures : list of str
+        Each failed run with its error, in one line.
     """
 
     def __init__(self, failures: Sequence[str]):
-        others = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
+        self.failures = list(failures)
+        others = f" (and {len(self.failures) - 1} more)" if len(self.failures) > 1 else ""
         super().__init__(
-            f"a run failed{others}: {failures[0].rstrip('.')}",
-            do="what the others measured is kept: remove the cause and repeat the command for the rest.",
+            f"a run failed{others}: {self.failures[0].rstrip('.')}",
+            do="What the others measured is kept: correct the cause and repeat the command.",
         )
-        self.failures = tuple(failures)
-        self.args = (self.failures,)
 
 
 def execute(
@@ -82,7 +109,7 @@ def execute(
     claim: str = "",
     failed: Callable[[str, str], object] = lambda why, trace: None,
 ) -> list[Record]:
-    """Measure what a file of records lacks, adding one record for each seed as soon as it is there.
+    """Measure the seeds that a file of records lacks; append the record of each as soon as it is measured.
 
     Parameters
     ----------
@@ -90,49 +117,52 @@ def execute(
     records : Path
         The file; a seed that it holds under the same name and config is not measured again.
     jobs : int
-        Processes, each with one thread; 1 stays in this one.
+        Number of processes, each with one thread; 1 stays in this process.
     job : str
-        Which section of a page shows the records.
+        The section of the page that shows the records.
     command : str
-        What a user types to repeat the runs.
+        The command that repeats the runs.
     claim : str
-        What the runs are to show, for whoever reads the records.
+        The claim that the runs test.
     failed : callable
-        Called at once with what failed and why, and with a traceback; the other runs go on.
+        Called at once with the error and the traceback of a run that fails; the other runs continue.
 
     Returns
     -------
     list of dict
-        The records of these runs as the file holds them, in the order of the runs and their seeds.
+        The records of these runs as the file holds them, in the order of the runs and their seeds. Each has the
+        config, seed, metrics and seconds, and the versions, commit and precision that it was measured with.
 
     Raises
     ------
     FailedRunsError
-        When all the others are done, if any run failed.
+        After all other runs, if any run failed.
     """
     if jobs < 1:
         raise UserError(f"jobs is {jobs}, but at least one process has to work", do="give 1 or more.")
-    wanted = list(dict.fromkeys(key for run in runs for key in _keys(run)))
-    pieces = _pieces(runs, {_key(record) for record in _existing(records)}, jobs)
-    shared = {"job": job, "versions": _versions(), "command": command, "claim": claim}
-    processes = max(min(jobs, len(pieces)), 1)
+    wanted = list(dict.fromkeys(key for run in runs for key in run.record_keys()))
+    parts = _missing_parts(runs, {_key(record) for record in _existing(records)}, jobs)
+    installed = versions(*(["torch"] if find_spec("torch") else []))
+    shared = {"job": job, "versions": installed, "commit": source_commit(), "command": command, "claim": claim}
     failures = []
     names = ", ".join(dict.fromkeys(run.name for run in runs))
     with (
         tracked(names, total=len(wanted), unit="runs") as progress,
         one_thread(),
-        closing(spread(_measured, pieces, processes)) as outcomes,
+        closing(spread(_measured, parts, max(min(jobs, len(parts)), 1))) as outcomes,
     ):
-        progress.advance(len(wanted) - sum(len(piece.seeds) for piece in pieces))
+        progress.advance(len(wanted) - sum(len(part.seeds) for part in parts))
         for place, outcome in outcomes:
-            run = pieces[place]
-            if not isinstance(outcome, Failed):
+            run = parts[place]
+            if not isinstance(outcome, Failure):
                 seed, metrics, seconds = outcome
+                about = {"name": run.name, "config": run.config, "seed": seed, **shared}
+                about["precision"] = metrics.get("precision", run.precision)
                 try:
-                    append_record(records, {**_about(run, seed), **shared, "metrics": metrics, "seconds": seconds})
+                    append_record(records, {**about, "metrics": metrics, "seconds": seconds})
                 except (TypeError, ValueError) as error:
                     # a number that JSON does not have, for example
-                    outcome = Failed(str(error))
+                    outcome = Failure(str(error))
                 else:
                     progress.advance()
                     continue
@@ -144,11 +174,69 @@ def execute(
     return [found[key] for key in wanted]
 
 
-def _measured(run: Run) -> Iterator[tuple[int, dict[str, Any], float]]:
-    """Each seed of a run with its metrics and the seconds since the one before.
+def source_commit() -> str:
+    """The commit of this package's source, with "-dirty" where files differ from it; "unknown" outside a checkout."""
+    git, here = shutil.which("git"), Path(__file__).parent
 
-    A run that measures all seeds together puts the time of all on the first.
+    def answer(*arguments: str) -> str:
+        asked = [str(git), "-C", str(here), *arguments]
+        return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+
+    # an installed copy may lie inside another project's checkout
+    if git and answer("ls-files", Path(__file__).name):
+        return answer("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*") or "unknown"
+    return "unknown"
+
+
+def spread(work: Work, tasks: Sequence[Any], processes: int) -> Outcomes:
+    """Run ``work(task)`` for each task, and yield its items as they come, with the place of the task.
+
+    A task that raises, or whose process dies, ends with a `Failure`; the others continue.
+
+    Parameters
+    ----------
+    work : callable
+        From a task to an iterable of items. With several processes, a function of a module or a partial of one.
+    tasks : sequence
+    processes : int
+        1 stays in this process.
+
+    Examples
+    --------
+    >>> [*spread(range, [2, 1], 1)]
+    [(0, 0), (0, 1), (1, 0)]
+    >>> [*spread(lambda task: [1 // task], [0, 1], 1)][0][1].error
+    'ZeroDivisionError: integer division or modulo by zero'
     """
+    return _in_this_process(work, tasks) if processes == 1 else _in_processes(work, tasks, processes)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Restrict numerical libraries, here and in processes started meanwhile, to one thread each."""
+    from threadpoolctl import threadpool_limits
+
+    before = {name: os.environ.get(name) for name in THREADS}
+    # for libraries that are loaded later, and in other processes
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    torch = sys.modules.get("torch")
+    torch_threads = torch.get_num_threads() if torch else 1
+    try:
+        with threadpool_limits(1):
+            if torch:
+                torch.set_num_threads(1)
+            yield
+    finally:
+        if torch:
+            torch.set_num_threads(torch_threads)
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
+
+
+def _measured(run: Run) -> Iterator[tuple[int, dict[str, Any], float]]:
+    """Each seed of a run with its metrics and its seconds; seeds measured together count on the first."""
     start = time.perf_counter()
     left = list(run.seeds)
     for metrics in run.measure(run.seeds):
@@ -160,32 +248,21 @@ def _measured(run: Run) -> Iterator[tuple[int, dict[str, Any], float]]:
         raise UserError(f"it measured nothing for the seeds {_listed(left)}", do="give one dictionary for each.")
 
 
-def _pieces(runs: Sequence[Run], known: set[str], jobs: int) -> list[Run]:
-    """What is left of each run, cut in parts where there are fewer runs than processes."""
+def _missing_parts(runs: Sequence[Run], known: set[str], jobs: int) -> list[Run]:
+    """The unmeasured seeds of each run, split where there are fewer runs than processes."""
     missing = []
     for run in runs:
-        seeds = []
-        for seed, key in zip(run.seeds, _keys(run), strict=True):
-            if key not in known:
-                known.add(key)
-                seeds.append(seed)
+        seeds = [seed for seed, key in zip(run.seeds, run.record_keys(), strict=True) if key not in known]
+        known |= {*run.record_keys()}
         if seeds:
-            missing.append(Run(run.name, run.config, tuple(seeds), run.measure))
-    parts = -(-jobs // len(missing)) if missing else 1
-    pieces = []
+            missing.append(replace(run, seeds=tuple(dict.fromkeys(seeds))))
+    splits = -(-jobs // len(missing)) if missing else 1
+    parts = []
     for run in missing:
-        size = -(-len(run.seeds) // parts)
-        for first in range(0, len(run.seeds), size):
-            pieces.append(Run(run.name, run.config, run.seeds[first : first + size], run.measure))
-    return pieces
-
-
-def _about(run: Run, seed: int) -> Record:
-    return {"name": run.name, "config": run.config, "seed": seed}
-
-
-def _keys(run: Run) -> list[str]:
-    return [_key(_about(run, seed)) for seed in run.seeds]
+        size = -(-len(run.seeds) // splits)
+        starts = range(0, len(run.seeds), size)
+        parts += [replace(run, seeds=run.seeds[start : start + size]) for start in starts]
+    return parts
 
 
 def _key(record: Record) -> str:
@@ -196,9 +273,86 @@ def _existing(records: Path) -> list[Record]:
     return read_records(records) if records.exists() else []
 
 
-def _versions() -> dict[str, str]:
-    return versions(*(["torch"] if find_spec("torch") else []))
-
-
 def _listed(seeds: Sequence[int]) -> str:
     return ", ".join(map(str, seeds))
+
+
+def _in_this_process(work: Work, tasks: Sequence[Any]) -> Outcomes:
+    for place, task in enumerate(tasks):
+        try:
+            for item in work(task):
+                yield place, item
+        except Exception as error:
+            yield place, _failure(error)
+
+
+def _in_processes(work: Work, tasks: Sequence[Any], processes: int) -> Outcomes:
+    waiting = [*enumerate(tasks)][::-1]
+    idle: list[_Worker] = []
+    busy: dict[Any, tuple[_Worker, int]] = {}
+    try:
+        while waiting or busy:
+            while waiting and len(busy) < processes:
+                worker = idle.pop() if idle else _Worker(work)
+                place, task = waiting.pop()
+                busy[worker.connection] = worker, place
+                worker.connection.send(task)
+            for connection in wait([*busy]):
+                worker, place = busy[connection]
+                try:
+                    continues, value = worker.connection.recv()
+                except (EOFError, OSError):
+                    del busy[connection]
+                    yield place, Failure(f"its process ended with exit code {worker.stop()}")
+                    continue
+                if not continues:
+                    del busy[connection]
+                    idle.append(worker)
+                if continues or value is not None:
+                    yield place, value
+    finally:
+        for worker in (*idle, *(worker for worker, _ in busy.values())):
+            worker.stop()
+
+
+class _Worker:
+    """A process that waits for tasks at the other end of a connection."""
+
+    def __init__(self, work: Work):
+        # never forked: a copy of a process that has threads may wait for ever
+        context = get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(work, theirs))
+        self.process.start()
+        # otherwise the end of the process would not be the end of the connection
+        theirs.close()
+
+    def stop(self) -> int | None:
+        """End the process and return its exit code."""
+        self.process.terminate()
+        self.process.join()
+        self.connection.close()
+        return self.process.exitcode
+
+
+def _serve(work: Work, connection: Connection[Any, Any]) -> None:
+    """Answer each task with (True, item) for each of its items, then (False, its failure or None)."""
+    # an interrupt reaches the whole group; the first process decides about the others
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # log lines of libraries would stand between the lines of the first process
+    logging.disable(logging.INFO)
+    while True:
+        failure = None
+        try:
+            for item in work(connection.recv()):
+                connection.send((True, item))
+        except (EOFError, BrokenPipeError):
+            # the first process is gone
+            return
+        except Exception as error:
+            failure = _failure(error)
+        connection.send((False, failure))
+
+
+def _failure(error: Exception) -> Failure:
+    return Failure(f"{type(error).__name__}: {error}", "".join(traceback.format_exception(error)))

@@ -11,7 +11,7 @@ from setminus_paper.report.adaptation_standing import Gain, gains_by_shift, tren
 from setminus_paper.report.fairness_rows import rows_of
 from setminus_paper.report.style_transfer_rows import rows_of as transfer_rows
 
-from benchmarks import laboratory_page, tables
+from benchmarks import tables
 from benchmarks.peers import key
 from benchmarks.points import OURS, lead, points_of
 from benchmarks.resuming import existing_keys
@@ -129,16 +129,6 @@ def test_the_bar_on_adult_is_met_by_the_records():
     assert ours.accuracy >= 0.868
     assert ours.gap <= 0.075 < found["base"][0].gap
     assert not ours.needs_attribute
-
-
-@pytest.mark.parametrize("name", laboratory_page.NAMES)
-def test_the_blocks_of_the_laboratory_are_what_the_records_say(name):
-    page = (ROOT / "docs" / "laboratory.md").read_text()
-    block = laboratory_page.block(name, read_records(laboratory_page.records_of(name, ROOT / "results")))
-    assert laboratory_page.with_block(page, name, block) == page
-    assert laboratory_page.with_block(page, name, "other\n") != page
-    picture = ROOT / "docs" / "laboratory" / f"{name}.png"
-    assert 5_000 < picture.stat().st_size < 150_000
 
 
 def test_the_bars_on_table_4_are_met_by_the_records():

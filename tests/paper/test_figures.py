@@ -13,7 +13,7 @@ def test_it_holds_what_the_records_say(toy, toy_records):
     section = laboratory_section(toy_records)
     assert section["lead"] == toy.CLAIM
     assert section["command"] == "setminus reproduce toy --scale quick"
-    assert section["rows"].startswith("2 seeds, ")
+    assert section["rows"].startswith("seeds: 2, ")
     assert [plot["id"] for plot in section["plots"]] == [*section["figures"]] == [f"chart-{i}" for i in range(5)]
     assert section["summary"] == [("mean <b>value</b>", "more than 0", "1.25")]
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from setminus_paper.experiments import EXPERIMENTS, VIEWS
@@ -71,7 +72,7 @@ def test_several_names_have_a_page_of_all(command, toy, tmp_path):
         (["toy", "--shifts", "0.5,0.9"], ["toy does not shift a class mix", "Leave out 0.5, 0.9."]),
         (
             ["toy", "--shifts", "0.5;x"],
-            ["--shifts 0.5;x is not a list of shares.", "Give numbers separated by commas, such as 0.5,0.7,0.95."],
+            ["--shifts 0.5;x is not a list of shares", "Give numbers separated by commas, such as 0.5,0.7,0.95."],
         ),
     ],
 )
@@ -84,7 +85,33 @@ def test_mistakes_are_answered_in_two_lines_before_any_work(command, toy, tmp_pa
     assert files(tmp_path) == []
 
 
-def test_a_run_that_fails_is_told_with_its_config_and_where_to_look(command, toy, tmp_path, monkeypatch):
+def test_the_documentation_is_rebuilt_from_the_records(command, toy, tmp_path, monkeypatch):
+    def build(results, docs):
+        (docs / "toy.md").write_text(str(len(read_records(results / "toy" / "records.jsonl"))))
+        return [docs / "toy.md"]
+
+    module = SimpleNamespace(RECORDS=("toy",), build=build)
+    monkeypatch.setattr("setminus_paper.pages.PAGES", {"toy.md": "toy_page"})
+    monkeypatch.setitem(sys.modules, "toy_page", module)
+    done = command("reproduce", "toy", "--out", tmp_path / "runs", "--docs", tmp_path / "docs", "--jobs", 1)
+    assert done.code == 0, done.err
+    assert files(tmp_path) == ["docs/toy.md", "runs/toy/records.jsonl"]
+    assert (tmp_path / "docs" / "toy.md").read_text() == "4"
+    assert done.out.splitlines()[-1] == str(tmp_path / "docs" / "toy.md")
+
+
+def test_records_alone_are_enough(command, toy, tmp_path):
+    none = command("reproduce", "toy", "--out", tmp_path, "--no-run")
+    assert (none.code, files(tmp_path)) == (2, [])
+    assert none.err.splitlines()[-1] == "Leave out --no-run to measure it."
+    command("reproduce", "toy", "--out", tmp_path, "--seeds", 1, "--no-page", "--jobs", 1)
+    before = (tmp_path / "toy" / "records.jsonl").read_text()
+    assert command("reproduce", "toy", "--out", tmp_path, "--seeds", 2, "--no-run").code == 0
+    assert (tmp_path / "toy" / "records.jsonl").read_text() == before
+    assert files(tmp_path) == ["toy/index.html", "toy/records.jsonl", "toy/toy.png"]
+
+
+def test_a_run_that_fails_is_reported_with_its_config_and_where_to_look(command, toy, tmp_path, monkeypatch):
     plan = toy.plan
 
     def half_broken(*arguments, **more):
@@ -96,7 +123,7 @@ def test_a_run_that_fails_is_told_with_its_config_and_where_to_look(command, toy
     assert done.code == 2
     assert "Traceback" not in done.err
     assert 'failed    toy {"scale": "quick", "method": "wholes"}, seeds 0, 1: ZeroDivisionError' in done.err
-    assert done.err.splitlines()[-1].startswith("What the others measured is kept")
+    assert "What the others measured is kept" in done.err.splitlines()[-1]
     log = (tmp_path / "toy" / "failed.log").read_text()
     assert "in raises" in log
     assert len(read_records(tmp_path / "toy" / "records.jsonl")) == 3

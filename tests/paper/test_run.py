@@ -1,15 +1,17 @@
 """A seed is measured once and written at once, whatever happens to the others."""
 
+import logging
 import os
 import signal
 import subprocess
 import sys
 import time
 from functools import partial
+from multiprocessing import active_children
 from pathlib import Path
 
 import pytest
-from setminus_paper.run import FailedRunsError, Run, execute
+from setminus_paper.run import FailedRunsError, Failure, Run, execute, source_commit, spread
 
 from setminus.progress import listen
 from setminus.records import read_records
@@ -51,6 +53,8 @@ def test_each_seed_has_one_record_with_everything_that_made_it(toy, path, jobs):
         assert (record["name"], record["job"], record["claim"]) == ("toy", "laboratory", "so")
         assert record["command"] == "setminus reproduce toy"
         assert {"python", "setminus", "numpy", "torch"} <= {*record["versions"]}
+        assert record["commit"] == source_commit()
+        assert record["precision"] == "float64"
         assert record["seconds"] >= 0
         assert (record["metrics"]["process"] == os.getpid()) == (jobs == 1)
     assert sorted(map(str, found)) == sorted(map(str, read_records(path)))
@@ -160,3 +164,66 @@ execute([Run("toy", {{}}, tuple(range(40)), partial(toy.measure, seconds=0.3))],
     found = execute([run(toy, range(40))], path)
     assert [record["seed"] for record in found] == [*range(40)]
     assert read_records(path)[: len(before)] == before
+
+
+def test_every_item_arrives_in_the_order_of_its_task():
+    # a function of the standard library: other processes find it
+    found = [*spread(range, [3, 0, 2, 1], 2)]
+    by_task = {place: [item for at, item in found if at == place] for place in range(4)}
+    assert by_task == {0: [0, 1, 2], 1: [], 2: [0, 1], 3: [0]}
+
+
+def test_other_processes_log_only_what_is_wrong():
+    disabled = "__import__('logging').root.manager.disable"
+    assert {level for _, level in spread(partial(map, eval), [[disabled], [disabled]], 2)} == {logging.INFO}
+    assert logging.root.manager.disable < logging.INFO
+
+
+def test_a_process_that_ends_is_replaced():
+    found = dict(spread(os._exit, [7, 8, 9], 2))
+    assert {place: outcome.error for place, outcome in found.items()} == {
+        place: f"its process ended with exit code {7 + place}" for place in range(3)
+    }
+
+
+def test_a_task_that_raises_is_told_from_one_that_gives():
+    ((place, outcome), *rest) = spread(partial(map, int), [["x"], ["1", "2"]], 1)
+    assert (place, rest) == (0, [(1, 1), (1, 2)])
+    assert isinstance(outcome, Failure)
+    assert "ValueError: invalid literal" in outcome.error
+    assert "Traceback" in outcome.trace
+
+
+def test_processes_are_ended_with_the_generator():
+    # other libraries keep processes of their own
+    others = {*active_children()}
+    outcomes = spread(range, [10**6, 10**6], 2)
+    next(outcomes)
+    assert len({*active_children()} - others) == 2
+    outcomes.close()
+    assert {*active_children()} <= others
+
+
+def test_metrics_may_name_another_precision(toy, path):
+    (found,) = execute([Run("toy", {}, (0,), lambda seeds: [{"precision": "bf16-mixed"}])], path)
+    assert found["precision"] == "bf16-mixed"
+    (found,) = execute([Run("toy", {"a": 1}, (0,), lambda seeds: [{}], precision="32-true")], path)
+    assert found["precision"] == "32-true"
+
+
+def test_the_commit_is_that_of_the_source_and_not_of_a_project_around_it(tmp_path, monkeypatch):
+    def git(*arguments):
+        return subprocess.run(["git", *arguments], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    copy = tmp_path / "run.py"
+    copy.write_text("")
+    monkeypatch.setattr("setminus_paper.run.__file__", str(copy))
+    assert source_commit() == "unknown"
+    git("init")
+    assert source_commit() == "unknown"
+    git("add", "run.py")
+    git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-m", "first")
+    assert source_commit() == git("rev-parse", "HEAD").strip()
+    copy.write_text("1")
+    assert source_commit() == git("rev-parse", "HEAD").strip() + "-dirty"

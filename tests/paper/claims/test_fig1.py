@@ -5,6 +5,7 @@ import pytest
 from setminus_paper.claims import fig1
 
 from setminus.datasets.synthetic.gaussian import boundary_normals, linear_gaussian
+from tests.paper.claims.committed import has_the_keys_of
 
 
 def measured(n_seeds=1):
@@ -45,6 +46,7 @@ def test_the_angle_of_the_full_classifier_is_that_of_the_closed_form(metrics):
 def test_records_are_plain_and_repeat(metrics):
     again = measured()
     assert json.loads(json.dumps(again["equal"][0])) == metrics["equal"][0] == again["equal"][0]
+    assert has_the_keys_of("fig1", {"variances": "equal"}, again["equal"][0])
     assert metrics["equal"][0]["points"] != metrics["equal"][1]["points"]
 
 

@@ -5,6 +5,8 @@ import pytest
 from scipy.stats import norm
 from setminus_paper.claims import prop5
 
+from tests.paper.claims.committed import has_the_keys_of
+
 
 @pytest.fixture(scope="module")
 def metrics():
@@ -13,6 +15,7 @@ def metrics():
     for run in runs:
         [one] = run.measure(run.seeds, n=6000)
         assert json.loads(json.dumps(one)) == one
+        assert has_the_keys_of("prop5", run.config, one)
         found[run.config["part"], run.config.get("mismatch")] = one
     return found
 

@@ -5,6 +5,7 @@ import pytest
 from setminus_paper.claims import prop6
 
 from setminus.datasets.synthetic.input_gradients import InputGradientModel, paper_example
+from tests.paper.claims.committed import has_the_keys_of
 
 pytest.importorskip("torch")
 
@@ -15,6 +16,7 @@ def angles():
     for run in prop6.plan("quick", (0,)):
         [metrics] = run.measure(run.seeds, n=5000)
         assert json.loads(json.dumps(metrics)) == metrics
+        assert has_the_keys_of("prop6", run.config, metrics)
         found[run.config["map"]] = {row["angle"]: row for row in metrics["angles"]}
     return found
 

@@ -6,6 +6,7 @@ from scipy.optimize import minimize
 from setminus_paper.claims import prop7
 
 from setminus.datasets.synthetic.input_gradients import paper_example
+from tests.paper.claims.committed import has_the_keys_of
 
 torch = pytest.importorskip("torch")
 
@@ -16,6 +17,7 @@ def metrics():
     for run in prop7.plan("quick", (0,)):
         [found[run.config["matrix"]]] = run.measure(run.seeds, n=1500)
     assert json.loads(json.dumps(found)) == found
+    assert has_the_keys_of("prop7", {"matrix": "printed"}, found["printed"])
     return found
 
 
