@@ -43,7 +43,7 @@ def test_all_parts_by_default_and_those_asked_for(command, parts, tmp_path):
 def test_an_unknown_part_is_refused_before_any_work(command, parts, tmp_path):
     done = command("demo", "--out", tmp_path, "--parts", "theory,digit")
     assert (done.code, parts.done) == (2, [])
-    assert done.err.splitlines() == ["Error: the tour has no part 'digit'", "Did you mean 'digits'?"]
+    assert done.err.splitlines() == ["Error: the tour has no part 'digit'.", "Did you mean 'digits'?"]
 
 
 def test_a_picture_needs_the_part_that_it_is_of(command, parts, tmp_path):

@@ -80,7 +80,7 @@ def test_mistakes_are_answered_in_two_lines_before_any_work(command, toy, tmp_pa
     done = command("reproduce", *arguments, "--out", tmp_path / "runs")
     assert (done.code, done.out) == (2, "")
     wrong, remedy = done.err.strip().splitlines()
-    assert wrong == f"Error: {said[0]}"
+    assert wrong == f"Error: {said[0]}."
     assert remedy == said[1]
     assert files(tmp_path) == []
 

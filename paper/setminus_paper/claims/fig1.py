@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from statistics import mean
 from typing import Any, Literal
@@ -17,7 +17,7 @@ from setminus.core.orthogonalize import orthogonalize
 from setminus.datasets.synthetic.gaussian import GaussianModel, linear_gaussian
 from setminus.errors import UserError
 from setminus.progress import tracked
-from setminus.report.charts.chart import Chart, Points, Surface
+from setminus.report.charts.chart import Chart, Mark, Points, Surface
 from setminus_paper.claims.over_seeds import Records, Summary, mean_bars, metrics_by
 from setminus_paper.run import Run
 
@@ -219,7 +219,7 @@ def _panels(variances: str, metrics: dict[str, Any]) -> list[Chart]:
     }
     grid, surfaces = metrics["grid"], metrics["surfaces"]
     points = [Points(x, y, f"class {label}") for label, (x, y) in enumerate(metrics["points"])]
-    marks = {
+    marks: dict[str, tuple[Sequence[Mark], str]] = {
         "data": (points, "Two classes that differ in both coordinates."),
         **{
             words: (

@@ -67,6 +67,7 @@ def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
                 {"scale": scale, "data": "gaussians", "divergence": divergence, **asdict(gaussians)},
                 seeds,
                 partial(measure_gaussians, divergence=divergence, schedule=gaussians),
+                "32-true",
             )
             for divergence in DIVERGENCES
         ),
@@ -76,6 +77,7 @@ def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
                 {"scale": scale, "data": "colored digits", "lambda_digit": strength, **asdict(digits), **asdict(size)},
                 seeds[: DIGIT_SEEDS[scale]],
                 partial(measure_digits, lambda_digit=strength, schedule=digits, size=size),
+                "32-true",
             )
             for strength, digits in trainings
         ),

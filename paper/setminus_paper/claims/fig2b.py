@@ -56,6 +56,7 @@ def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
                 {"scale": scale, "data": "gaussians", "divergence": DIVERGENCE, **asdict(schedule)},
                 seeds,
                 partial(measure_gaussians, divergence=DIVERGENCE, schedule=schedule),
+                "32-true",
             )
             for schedule in gaussians
         ),
@@ -65,6 +66,7 @@ def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
                 {**about_digits, **asdict(schedule), **asdict(size)},
                 seeds[: DIGIT_SEEDS[scale]],
                 partial(measure_digits, lambda_digit=LAMBDA_DIGIT, schedule=schedule, size=size),
+                "32-true",
             )
             for schedule in digits
         ),

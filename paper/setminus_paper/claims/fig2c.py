@@ -64,7 +64,7 @@ def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
     16
     """
     config = CONFIGS[scale]
-    return [Run("fig2c", {"scale": scale, **asdict(config)}, seeds, partial(measure, config=config))]
+    return [Run("fig2c", {"scale": scale, **asdict(config)}, seeds, partial(measure, config=config), "32-true")]
 
 
 def measure(seeds: tuple[int, ...], *, config: DigitsConfig) -> Iterator[dict[str, Any]]:

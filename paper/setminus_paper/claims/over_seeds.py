@@ -37,7 +37,7 @@ def mean_line(x: Sequence[float], values: ArrayLike, name: str) -> Line:
     return Line(x, rows.mean(axis=0).tolist(), name, low=rows.min(axis=0).tolist(), high=rows.max(axis=0).tolist())
 
 
-def mean_bars(places: Sequence[str], values: Iterable[Sequence[float]], name: str) -> Bars:
+def mean_bars(places: Sequence[str], values: Iterable[ArrayLike], name: str) -> Bars:
     """Bars of the means, with the smallest and the largest; `values` has the seeds of each place."""
     columns = [np.asarray(some) for some in values]
     means, low, high = ([float(of(some)) for some in columns] for of in (np.mean, np.min, np.max))
@@ -52,7 +52,8 @@ def mean_and_deviation(values: ArrayLike, form: str = ".3f") -> str:
     >>> mean_and_deviation([0.1, 0.3]), mean_and_deviation([0.25])
     ('0.200 ± 0.100', '0.250')
     """
-    return format(np.mean(values), form) + (f" ± {np.std(values):{form}}" if np.size(values) > 1 else "")
+    every = np.asarray(values)
+    return format(every.mean(), form) + (f" ± {every.std():{form}}" if every.size > 1 else "")
 
 
 def value_range(values: Iterable[float], form: str) -> str:

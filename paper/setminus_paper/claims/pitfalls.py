@@ -86,6 +86,7 @@ def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
             {"scale": scale, "pitfall": "simplicity bias"},
             seeds,
             partial(simplicity_bias, rows=ROWS[scale]),
+            "32-true",
         ),
         Run("pitfalls", {"scale": scale, "pitfall": "miscalibration"}, seeds, partial(miscalibration, rows=500)),
     ]

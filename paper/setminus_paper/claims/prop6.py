@@ -168,22 +168,21 @@ def charts(records: Records) -> list[Chart]:
                 "Claim: the gradients are orthogonal only where the means are. Ranges are those of the seeds.",
             )
         )
-    for metrics in (metrics_by(records, "map").get("linear"),):
-        if metrics:
-            found.append(
-                Chart(
-                    "What a penalty on the product finds instead",
-                    "degrees between the latents' means",
-                    "for the classifier trained with the penalty",
-                    [
-                        _line(metrics, "penalized_explained_by_z1", "variance of log-odds given y explained by z1"),
-                        _line(metrics, "penalized_distance", "mean distance from the orthogonal classifier"),
-                        Rule(0.0, "orthogonal classifier"),
-                    ],
-                    "Claim: orthogonal gradients are not the aim: the classifier that a penalty finds depends on z1. "
-                    "Ranges are those of the seeds.",
-                )
+    if penalized := metrics_by(records, "map").get("linear"):
+        found.append(
+            Chart(
+                "What a penalty on the product finds instead",
+                "degrees between the latents' means",
+                "for the classifier trained with the penalty",
+                [
+                    _line(penalized, "penalized_explained_by_z1", "variance of log-odds given y explained by z1"),
+                    _line(penalized, "penalized_distance", "mean distance from the orthogonal classifier"),
+                    Rule(0.0, "orthogonal classifier"),
+                ],
+                "Claim: orthogonal gradients are not the aim: the classifier that a penalty finds depends on z1. "
+                "Ranges are those of the seeds.",
             )
+        )
     return found
 
 
