@@ -8,6 +8,7 @@ from setminus_paper.run import FailedRunsError
 
 from setminus.commands import demo
 from setminus.datasets.sources import DataUnavailableError
+from setminus.errors import MissingExtraError
 
 NAMES = ("fairness", "theory", "digits", "adaptation")
 
@@ -55,8 +56,8 @@ def test_a_picture_needs_the_part_that_it_is_of(command, parts, tmp_path):
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (ImportError('they need torch: pip install "setminus[nn]"'), 'they need torch: pip install "setminus[nn]"'),
-        (DataUnavailableError("mnist.npz could not be had.\ntried: nothing\nPut it somewhere."), "could not be had."),
+        (MissingExtraError("the part", "torch", extra="nn"), "the part needs torch, which is not installed."),
+        (DataUnavailableError("mnist.npz could not be had", do="put it somewhere."), "mnist.npz could not be had."),
     ],
 )
 def test_what_cannot_be_trained_is_left_out_in_a_line_unless_it_was_asked_for(

@@ -9,7 +9,7 @@ from setminus_paper import demo
 from setminus_paper.adaptation import small_digits
 from setminus_paper.data import images
 from setminus_paper.transfer import table1
-from setminus_paper.transfer.style_transfer_tables import Translation
+from setminus_paper.transfer.translation import Translation
 
 from setminus.datasets.sources import DataUnavailableError
 from setminus.datasets.split import Split
