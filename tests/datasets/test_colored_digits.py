@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from setminus_paper.data.images import load_images
 
 from setminus.datasets.colored_digits import BACKGROUND_COLORS, DIGIT_COLORS, ColoredDigits
-from setminus.datasets.image_arrays import from_signed_nchw, to_signed_nchw
+from setminus.datasets.images import from_signed_nchw, to_signed_nchw
 from setminus.datasets.sources import DataUnavailableError
 
 COLORS = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
@@ -101,7 +101,7 @@ def test_a_lambda_of_one_says_all():
     np.testing.assert_array_equal(split.z1, split.y)
     np.testing.assert_array_equal(split.z2, split.y)
     np.testing.assert_array_equal(sure.full([0, 1], [0, 1]), np.eye(2))
-    with pytest.raises(ValueError, match="colors of different domains never meet"):
+    with pytest.raises(ValueError, match="colors of two domains, which never happens"):
         sure.full(0, 1)
 
 

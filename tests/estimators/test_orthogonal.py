@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from setminus import GroupPrincipal, OrthogonalClassifier, ProxyPrincipal, leakage, orthogonalize
-from setminus.datasets.synthetic.discrete import DiscreteModel
+from setminus.datasets.synthetic import DiscreteModel
 
 
 def test_learns_the_exact_orthogonal_posterior():

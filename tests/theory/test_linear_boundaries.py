@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from setminus.core.orthogonalize import orthogonalize
-from setminus.datasets.synthetic.gaussian import boundary_normals, linear_gaussian
+from setminus.datasets.synthetic import boundary_normals, linear_gaussian
 
 
 def degrees_between(a, b):

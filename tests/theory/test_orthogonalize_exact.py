@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setminus.core.orthogonalize import orthogonalize
-from setminus.datasets.synthetic.discrete import DiscreteModel
-from setminus.datasets.synthetic.gaussian import GaussianModel
+from setminus.datasets.synthetic import DiscreteModel, GaussianModel
 
 CONTROL_SEEDS = (0, 1, 2, 3)
 

@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from setminus_paper.data.proposition_models import Diffeomorphism, EntangledModel, NonlinearModel
 
 from setminus.core.orthogonalize import orthogonalize
-from setminus.datasets.synthetic.discrete import DiscreteModel
-from setminus.datasets.synthetic.entangled import EntangledModel
-from setminus.datasets.synthetic.gaussian import GaussianModel
-from setminus.datasets.synthetic.nonlinear import Diffeomorphism, NonlinearModel
+from setminus.datasets.synthetic import DiscreteModel, GaussianModel
 
 seeds = st.integers(0, 2**32 - 1)
 sizes = {"n_classes": st.integers(2, 5), "n_z1": st.integers(1, 4), "n_z2": st.integers(1, 4)}

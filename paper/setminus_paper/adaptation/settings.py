@@ -15,7 +15,7 @@ from setminus.adaptation.adaptation_task import DomainData
 from setminus.adaptation.label_shift import class_frequencies
 from setminus.adaptation.sample_domains import held_out_rows
 from setminus.adaptation.vada import VadaConfig
-from setminus.datasets.image_arrays import resize, to_rgb, to_signed_nchw
+from setminus.datasets.images import resize, to_rgb, to_signed_nchw
 from setminus.datasets.split import Split
 from setminus.errors import UserError
 from setminus.nn.passes import prepare

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
 from setminus.adaptation.adapter import OrthogonalAdapter
-from setminus.datasets.image_arrays import resize
+from setminus.datasets.images import resize
 from setminus.datasets.split import Split
 from setminus.progress import tracked
 from setminus_paper.data.images import load_images

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from setminus.core.orthogonalize import log_setminus
-from setminus.datasets.synthetic.discrete import DiscreteModel
+from setminus.datasets.synthetic import DiscreteModel
 
 __all__ = ["ADVERSARIES", "Adversary", "coded", "domain_loss", "label_shift_model", "task_loss"]
 

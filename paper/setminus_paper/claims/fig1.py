@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 from setminus.core.orthogonalize import orthogonalize
-from setminus.datasets.synthetic.gaussian import GaussianModel, linear_gaussian
+from setminus.datasets.synthetic import GaussianModel, linear_gaussian
 from setminus.errors import UserError
 from setminus.progress import tracked
 from setminus.report.charts.chart import Chart, Mark, Points, Surface

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from setminus.core.importance import importance_weights
 from setminus.core.orthogonalize import log_setminus
 from setminus.datasets.colored_digits import ColoredDigits
-from setminus.datasets.image_arrays import resize, to_signed_nchw
+from setminus.datasets.images import resize, to_signed_nchw
 from setminus.progress import tracked
 from setminus.report.charts.chart import Bars, Chart, Rule
 from setminus.transfer.domain_classifiers import ClassifierConfig, fit_domain_classifier, log_proba

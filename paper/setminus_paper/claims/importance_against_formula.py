@@ -24,9 +24,9 @@ from setminus.core.bounds import chi_square_divergence, importance_variance
 from setminus.core.importance import effective_sample_size, importance_weights
 from setminus.core.orthogonalize import log_setminus
 from setminus.datasets.colored_digits import ColoredDigits
-from setminus.datasets.image_arrays import resize, to_signed_nchw
+from setminus.datasets.images import resize, to_signed_nchw
 from setminus.datasets.split import Split
-from setminus.datasets.synthetic.gaussian import GaussianModel
+from setminus.datasets.synthetic import GaussianModel
 from setminus.nn.batches import Batches
 from setminus.nn.networks import DigitClassifier, mlp, seeded
 from setminus.nn.training import Loop, Task, TrainingConfig, train

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.optimize import linprog
 
-from setminus.datasets.synthetic.discrete import DiscreteModel
+from setminus.datasets.synthetic import DiscreteModel
 from setminus.progress import tracked
 from setminus.report.charts.chart import Chart, Mark, Points, Rule
 from setminus_paper.claims.information import (

@@ -22,7 +22,7 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 
 from setminus.core.orthogonalize import orthogonalize
-from setminus.datasets.synthetic.discrete import DiscreteModel
+from setminus.datasets.synthetic import DiscreteModel
 from setminus.progress import tracked
 from setminus.report.charts.chart import Bars, Chart, Line
 from setminus_paper.claims.over_seeds import Records, Summary

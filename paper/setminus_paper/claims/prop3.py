@@ -23,7 +23,7 @@ import numpy as np
 from scipy.optimize import linprog, minimize
 from scipy.special import rel_entr, softmax
 
-from setminus.datasets.synthetic.discrete import DiscreteModel
+from setminus.datasets.synthetic import DiscreteModel
 from setminus.progress import tracked
 from setminus.report.charts.chart import Chart, Points, Rule
 from setminus_paper.claims.domain_losses import (

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from setminus.core.gaps import equalized_odds_from_table, equalized_odds_gap
 from setminus.core.orthogonalize import orthogonalize
-from setminus.datasets.synthetic.discrete import DiscreteModel
+from setminus.datasets.synthetic import DiscreteModel
 from setminus.progress import tracked
 from setminus.report.charts.chart import Chart, Line, Mark
 from setminus_paper.claims.over_seeds import Records, Summary, mean_and_deviation

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from scipy.stats import ks_2samp
 
 from setminus.core.orthogonalize import orthogonalize
-from setminus.datasets.synthetic.entangled import EntangledModel
-from setminus.datasets.synthetic.gaussian import GaussianModel
-from setminus.datasets.synthetic.nonlinear import Diffeomorphism, NonlinearModel
+from setminus.datasets.synthetic import GaussianModel
 from setminus.progress import tracked
 from setminus.report.charts.chart import Chart, Points, Rule, Surface
 from setminus_paper.claims.over_seeds import Records, Summary, mean_bars, value_range
+from setminus_paper.data.proposition_models import Diffeomorphism, EntangledModel, NonlinearModel
 from setminus_paper.run import Run
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "charts", "dependence_on_z1", "estimated_cdf", "plan", "summary"]

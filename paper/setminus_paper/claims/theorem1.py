@@ -23,7 +23,7 @@ from scipy.special import gammaln
 
 from setminus.core.bounds import generalization_bound
 from setminus.core.orthogonalize import orthogonalize
-from setminus.datasets.synthetic.discrete import DiscreteModel
+from setminus.datasets.synthetic import DiscreteModel
 from setminus.progress import tracked
 from setminus.report.charts.chart import Chart, Line
 from setminus_paper.claims.over_seeds import Records, Summary, mean_and_deviation, mean_line

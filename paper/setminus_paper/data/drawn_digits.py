@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setminus.datasets.image_arrays import Bytes
+from setminus.datasets.images import Bytes
 from setminus.datasets.split import Split
 from setminus.errors import MissingExtraError, UserError
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from setminus.datasets.image_arrays import from_signed_nchw
+from setminus.datasets.images import from_signed_nchw
 from setminus.nn.cyclegan import CycleGAN
 from setminus.nn.passes import Precision, fast_precision
 from setminus.nn.training import Outcome, TrainingConfig, train

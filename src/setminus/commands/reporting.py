@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from setminus.datasets.image_files import show_names
+from setminus.datasets.images import show_names
 from setminus.errors import UserError
 from setminus.records import RecordError, read_record, read_records
 from setminus.report.page import build_page, experiment_sections, write_page

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from setminus.datasets.image_files import SUFFIXES, decode_into, show_names
+from setminus.datasets.images import SUFFIXES, decode_into, show_names
 from setminus.errors import UserError
 from setminus.files import atomic_write
 from setminus.progress import tracked

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from setminus.datasets.image_arrays import Bytes
+from setminus.datasets.images import Bytes
 from setminus.datasets.split import UNLABELLED
 from setminus.datasets.two_factor_folder import LabelledImages, TwoFactorFolder
 from setminus.errors import UserError

@@ -186,7 +186,10 @@ def _given_y(strength: float, z: ArrayLike) -> Floats:
 def _posterior(given_y: Floats) -> Floats:
     total = given_y.sum(axis=-1, keepdims=True)
     if not np.all(total):
-        raise ValueError("colors of different domains never meet in one image where both lambdas are 1.")
+        raise UserError(
+            "an image has the colors of two domains, which never happens where both lambdas are 1",
+            do="give colors of one domain for each image, or a lambda below 1.",
+        )
     # both domains are equally frequent: the prior cancels
     return np.asarray(given_y / total)
 

@@ -69,8 +69,9 @@ class Split:
             )
         unknown = sorted({*self.categorical, *self.categories} - {*self.feature_names})
         if unknown:
-            raise ValueError(
-                f"{unknown} are called categorical but are not among the feature_names {self.feature_names}."
+            raise UserError(
+                f"{unknown} are called categorical but are not among the feature_names {self.feature_names}",
+                do="give names of features.",
             )
 
     def __len__(self) -> int:

@@ -112,14 +112,14 @@ def load_adult(
     sorted order, missing ones as NaN; all rows are kept.
 
     Categories and medians are learned from the training rows. Sex is not among the features; other columns
-    speak of it all the same, relationship ("Husband", "Wife") most plainly.
+    can encode it, above all relationship ("Husband", "Wife").
 
     Parameters
     ----------
     encoding : {"onehot", "raw"}
         How `x` is written.
     drop_missing : bool, optional
-        Whether rows with a ``"?"`` are dropped; by default as told above. A missing category that is kept
+        Whether rows with a ``"?"`` are dropped; by default under "onehot". A missing category that is kept
         under "onehot" is 0 in all columns of its attribute.
     keep_sensitive : bool
         Whether sex is among the features, too.

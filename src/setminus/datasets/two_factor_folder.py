@@ -1,7 +1,7 @@
 """A user's own images in two folders, with labels of one factor in a CSV.
 
-The images of folder A and of folder B differ in more than one factor. The CSV tells one of them, for some images or
-for all, so that the other can be told from it.
+The images of folder A and of folder B differ in more than one factor. The CSV labels one factor, for some images or
+for all, so that it can be separated from the others.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from pathlib import Path, PurePath
 import numpy as np
 from numpy.typing import NDArray
 
-from setminus.datasets.image_arrays import Bytes
-from setminus.datasets.image_files import SUFFIXES, check_size, decode_into, show_names
+from setminus.datasets.images import SUFFIXES, Bytes, check_size, decode_into, show_names
 from setminus.datasets.split import UNLABELLED
 from setminus.errors import UserError
 
@@ -52,7 +51,7 @@ class LabelledImages:
 
 @dataclass(frozen=True)
 class TwoFactorFolder:
-    r"""Images in two folders, with a CSV that tells one factor.
+    r"""Images in two folders, with a CSV that labels one factor.
 
     Parameters
     ----------
@@ -103,8 +102,8 @@ class TwoFactorFolder:
 
         Raises
         ------
-        ValueError
-            If a folder, the CSV or an image is not as it must be, or if the labels cannot tell the factors apart.
+        UserError
+            If a folder, the CSV or an image cannot be used, or if the labels do not separate the factors.
         """
         check_size(self.size)
         a, b = (_images_in(Path(folder), letter) for folder, letter in ((self.a_folder, "A"), (self.b_folder, "B")))
@@ -118,9 +117,8 @@ class TwoFactorFolder:
         unlike = [str(file) for file in elsewhere if file.parent in roots[:2]]
         if unlike:
             raise UserError(
-                f"{table} names files of folder A or B that are not called like an image",
-                do=f"{show_names(unlike)}. "
-                f"Let their names end in one of {', '.join(sorted(SUFFIXES))}, or remove these rows.",
+                f"{table} names files of folder A or B that are not called like an image: {show_names(unlike)}",
+                do=f"let their names end in one of {', '.join(sorted(SUFFIXES))}, or remove these rows.",
             )
         files = (*a, *b, *elsewhere)
         y = np.repeat([0, 1, UNLABELLED], [len(a), len(b), len(elsewhere)])
@@ -150,10 +148,9 @@ class TwoFactorFolder:
         if max(map(len, within)) < 2 and not np.any(y == UNLABELLED):
             a, b = (show_names(one.tolist()) or "no label" for one in within)
             raise UserError(
-                f"{what} is constant within each folder (A",
-                do=f"{a}, B: {b}) and no labelled image is outside of them: "
-                "whatever else differs between the folders goes along with it, and the overlap from which the two "
-                "could be told apart is missing. List images outside of A and B in the CSV, in which it does not.",
+                f"{what} is constant within each folder (A: {a}, B: {b}) and no labelled image is outside of them, so "
+                "that it cannot be separated from the other differences between the folders",
+                do="list images outside of A and B in the CSV, in which they do not go together.",
             )
         # where a folder has no label it could have either
         share = [np.mean(given[labelled & (y == k)] == found[1]) if len(within[k]) else 0.5 for k in (0, 1)]
@@ -182,7 +179,7 @@ def read_labels(path: str | os.PathLike[str], column: str) -> dict[str, str]:
     except FileNotFoundError:
         raise UserError(f"{path} does not exist", do="give the CSV with the labels.") from None
     except (UnicodeDecodeError, csv.Error, OSError) as error:
-        raise ValueError(f"{path} cannot be read as a CSV in UTF-8 ({error}).") from error
+        raise UserError(f"{path} cannot be read as a CSV in UTF-8 ({error})", do="save it as such.") from error
     header = [cell.strip() for cell in rows[0]] if rows else []
     if len(header) < 2:
         raise UserError(
@@ -204,14 +201,14 @@ def read_labels(path: str | os.PathLike[str], column: str) -> dict[str, str]:
         )
     twice = [name for name, count in Counter(row[0] for row in rows[1:]).items() if count > 1]
     if twice:
-        raise UserError(f"{path} lists files more than once", do=f"{show_names(twice)}. Keep one row for each.")
+        raise UserError(f"{path} lists files more than once: {show_names(twice)}", do="keep one row for each.")
     position = header.index(column, 1)
     return {row[0]: label for row in rows[1:] if (label := row[position].strip())}
 
 
 def _images_in(folder: Path, letter: str) -> list[Path]:
     if not folder.is_dir():
-        raise ValueError(f"folder {letter} is {str(folder)!r}, which is not a folder.")
+        raise UserError(f"folder {letter} is {str(folder)!r}, which is not a folder", do="give a folder of images.")
     files = [
         file
         for file in sorted(folder.resolve().iterdir())
@@ -231,9 +228,9 @@ def _check_color(x: Bytes, files: tuple[Path, ...]) -> None:
     if len(grey):
         names = show_names([str(files[row]) for row in grey])
         raise UserError(
-            f"{len(grey)} of {len(x)} images are grey",
-            do=f"{names}. Images in color are expected: the lack of it would be "
-            "learned as a part of the style. Replace or remove them, or take them by allow_grey (--allow-grey).",
+            f"{len(grey)} of {len(x)} images are grey: {names}",
+            expected="images in color, since the lack of it would be learned as a part of the style",
+            do="Replace or remove them, or accept them by allow_grey (--allow-grey).",
         )
 
 
@@ -242,8 +239,8 @@ def _match(labels: dict[str, str], roots: tuple[Path, Path, Path], table: Path) 
     hostile = [name for name in labels if not _is_plain(name)]
     if hostile:
         raise UserError(
-            f"{table} names files that are absolute, lead upwards or have control characters",
-            do=f"{show_names(hostile)}. Name files as in folder A or B, or by their path from the folder of the CSV.",
+            f"{table} names files that are absolute, lead upwards or have control characters: {show_names(hostile)}",
+            do="name files as in folder A or B, or by their path from the folder of the CSV.",
         )
     # one file may be reached from several roots, also through links to folders: it counts once
     found = {
@@ -253,19 +250,23 @@ def _match(labels: dict[str, str], roots: tuple[Path, Path, Path], table: Path) 
     absent = [name for name, files in found.items() if not files]
     if absent:
         raise UserError(
-            f"{table} names {len(absent)} files that are neither in folder A nor in B nor beside the CSV",
-            do=f"{show_names(absent)}. Correct or remove these rows.",
+            f"{table} names {len(absent)} files that are neither in folder A nor in B nor beside the CSV: "
+            f"{show_names(absent)}",
+            do="correct or remove these rows.",
         )
     unclear = [name for name, files in found.items() if len(files) > 1]
     if unclear:
         raise UserError(
-            f"{table} names files that are in more than one of folder A, folder B and the folder of the CSV",
-            do=f"{show_names(unclear)}. Give their path from the folder of the CSV, or other names.",
+            f"{table} names files that are in more than one of folder A, folder B and the folder of the CSV: "
+            f"{show_names(unclear)}",
+            do="give their path from the folder of the CSV, or other names.",
         )
     matched = {files.pop(): name for name, files in found.items()}
     if len(matched) < len(labels):
         again = [name for name in labels if name not in matched.values()]
-        raise UserError(f"{table} lists files more than once, by different paths", do=f"{show_names(again)}.")
+        raise UserError(
+            f"{table} lists files more than once, by different paths: {show_names(again)}", do="keep one row for each."
+        )
     return {file: labels[name] for file, name in matched.items()}
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from setminus.datasets.colored_digits import NEITHER, ColoredDigits
-from setminus.datasets.image_arrays import from_signed_nchw
+from setminus.datasets.images import from_signed_nchw
 from setminus.errors import UserError
 from setminus.nn.cyclegan import CycleGAN
 from setminus.transfer.pixels import signed

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from setminus.datasets.image_arrays import Bytes, from_signed_nchw
+from setminus.datasets.images import Bytes, from_signed_nchw
 from setminus.nn.cyclegan import CycleGAN
 from setminus.transfer.evaluation import translate
 from setminus.transfer.folder_classifiers import FolderClassifiers

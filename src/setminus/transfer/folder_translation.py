@@ -10,7 +10,7 @@ from typing import Any, get_args
 import torch
 from torch import nn
 
-from setminus.datasets.image_arrays import Bytes
+from setminus.datasets.images import Bytes
 from setminus.datasets.two_factor_folder import LabelledImages
 from setminus.errors import UserError
 from setminus.nn.checkpoints import has_checkpoint

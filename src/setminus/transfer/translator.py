@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load, save
 from torch import nn
 
-from setminus.datasets.image_arrays import Bytes, from_signed_nchw
+from setminus.datasets.images import Bytes, from_signed_nchw
 from setminus.errors import UserError
 from setminus.files import atomic_writes
 from setminus.transfer.evaluation import translate

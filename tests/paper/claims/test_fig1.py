@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from setminus_paper.claims import fig1
 
-from setminus.datasets.synthetic.gaussian import boundary_normals, linear_gaussian
+from setminus.datasets.synthetic import boundary_normals, linear_gaussian
 from tests.paper.claims.committed import has_the_keys_of
 
 

@@ -8,7 +8,7 @@ from setminus_paper.claims import prop1
 from setminus_paper.claims.information import conditional_mutual_information, mutual_information
 from sklearn.metrics import mutual_info_score
 
-from setminus.datasets.synthetic.discrete import DiscreteModel
+from setminus.datasets.synthetic import DiscreteModel
 
 JOINT = DiscreteModel.random(n_classes=3, n_z1=3, n_z2=5, seed=4).joint
 Z2 = np.broadcast_to(np.eye(5), (3, 5, 5))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from setminus_paper.claims import prop4
 
 from setminus.core.orthogonalize import orthogonalize
-from setminus.datasets.synthetic.discrete import DiscreteModel
+from setminus.datasets.synthetic import DiscreteModel
 
 
 def gaps(seed, dependence, shape=(3, 3, 4), prior=None):

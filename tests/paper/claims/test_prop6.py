@@ -3,8 +3,8 @@ import json
 import numpy as np
 import pytest
 from setminus_paper.claims import prop6
+from setminus_paper.data.proposition_models import InputGradientModel, paper_example
 
-from setminus.datasets.synthetic.input_gradients import InputGradientModel, paper_example
 from tests.paper.claims.committed import has_the_keys_of
 
 pytest.importorskip("torch")

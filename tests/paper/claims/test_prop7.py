@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from setminus_paper.claims import prop7
+from setminus_paper.data.proposition_models import paper_example
 
-from setminus.datasets.synthetic.input_gradients import paper_example
 from tests.paper.claims.committed import has_the_keys_of
 
 torch = pytest.importorskip("torch")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from setminus_paper.claims import theorem1
 
-from setminus.datasets.synthetic.discrete import DiscreteModel
+from setminus.datasets.synthetic import DiscreteModel
 
 
 @pytest.fixture(scope="module")

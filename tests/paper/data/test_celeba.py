@@ -20,7 +20,7 @@ from setminus_paper.data.celeba import (
     split_groups,
 )
 
-from setminus.datasets.image_files import UnreadableImageError
+from setminus.datasets.images import UnreadableImageError
 from setminus.datasets.sources import ChecksumError, DataUnavailableError
 from setminus.datasets.split import Split
 

@@ -11,7 +11,7 @@ from setminus_paper.data.drawn_digits import CONTRAST, DRAWN_SETS, FONTS, LUMINA
 from setminus_paper.data.images import class_names, load_images
 from sklearn.neighbors import KNeighborsClassifier
 
-from setminus.datasets.image_arrays import resize
+from setminus.datasets.images import resize
 
 
 @pytest.fixture(scope="module")

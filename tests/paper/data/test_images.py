@@ -8,9 +8,8 @@ from setminus_paper.data import images
 from setminus_paper.data.images import IMAGE_SETS, class_names, load_images, load_npz
 
 from setminus.datasets import sources
-from setminus.datasets.image_arrays import resize
-from setminus.datasets.source_table import Source
-from setminus.datasets.sources import ChecksumError, DataUnavailableError, find_local
+from setminus.datasets.images import resize
+from setminus.datasets.sources import ChecksumError, DataUnavailableError, Source, find_local
 from setminus.datasets.split import Split
 
 FROM_FILES = [name for name, known in IMAGE_SETS.items() if not known.drawn]

@@ -13,9 +13,8 @@ from setminus_paper.data.images import load_images
 from setminus_paper.data.official_images import OFFICIAL_ROWS, parse_cifar10, parse_idx
 
 from setminus.datasets import sources
-from setminus.datasets.image_arrays import resize
-from setminus.datasets.source_table import Source
-from setminus.datasets.sources import ChecksumError, DataUnavailableError
+from setminus.datasets.images import resize
+from setminus.datasets.sources import ChecksumError, DataUnavailableError, Source
 
 N = 7
 

@@ -1,4 +1,8 @@
-"""Gaussian latents under an invertible linear map: the example of the paper's introduction."""
+"""Models whose posteriors are known exactly: the ground truth that the method is tested against.
+
+In each, `y` causes `z1` and `z2`, and `x` shows both. With ``dependence=0`` they are independent given `y`,
+as the method assumes; a larger value breaks this assumption only, and keeps p(y|z1) and p(y|z2).
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,113 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from setminus.datasets.split import Split
-from setminus.datasets.synthetic.draws import Floats, check_dependence, simplex
 from setminus.errors import UserError
 
-__all__ = ["BoundaryNormals", "GaussianModel", "boundary_normals", "linear_gaussian"]
+__all__ = ["BoundaryNormals", "DiscreteModel", "GaussianModel", "boundary_normals", "linear_gaussian", "simplex"]
+
+Floats = NDArray[np.float64]
+
+
+def check_dependence(dependence: float) -> None:
+    """Refuse a dependence outside [0, 1)."""
+    if not 0 <= dependence < 1:
+        raise UserError(f"dependence is {dependence}", do="it must be at least 0 and below 1.")
+
+
+def simplex(rng: np.random.Generator, rows: int, columns: int) -> Floats:
+    """Draw `rows` distributions over `columns` values, every probability well above 0.
+
+    Examples
+    --------
+    >>> drawn = simplex(np.random.default_rng(0), rows=2, columns=4)
+    >>> bool((drawn >= 0.025).all()), drawn.sum(axis=1).round(12).tolist()
+    (True, [1.0, 1.0])
+    """
+    # a tenth of the uniform distribution bounds each from below
+    return 0.9 * rng.dirichlet(np.ones(columns), size=rows) + 0.1 / columns
+
+
+@dataclass(frozen=True, eq=False)
+class DiscreteModel:
+    """Finite `y`, `z1`, `z2`, given by the table of their joint probabilities.
+
+    Parameters
+    ----------
+    joint : array of shape (n_classes, n_z1, n_z2)
+        ``joint[y, z1, z2] = p(y, z1, z2)``.
+
+    Examples
+    --------
+    >>> model = DiscreteModel.random(n_classes=3, n_z1=2, n_z2=4, seed=0)
+    >>> split = model.sample(5, seed=0)
+    >>> model.full(split.z1, split.z2).shape
+    (5, 3)
+    """
+
+    joint: Floats
+
+    def __post_init__(self) -> None:
+        if self.joint.ndim != 3 or np.any(self.joint < 0) or abs(self.joint.sum() - 1) > 1e-12:
+            raise UserError(
+                f"joint has shape {self.joint.shape}, minimum {self.joint.min()}, sum {self.joint.sum()}",
+                do="it must be p(y, z1, z2), three axes of non-negative numbers with sum 1.",
+            )
+
+    @classmethod
+    def random(cls, n_classes: int, n_z1: int, n_z2: int, seed: int, dependence: float = 0.0) -> DiscreteModel:
+        """Draw p(y), p(z1|y) and p(z2|y), none of them zero.
+
+        Parameters
+        ----------
+        n_classes, n_z1, n_z2 : int
+            Number of values of `y`, `z1`, `z2`.
+        seed : int
+            Seed of the draw.
+        dependence : float in [0, 1)
+            Share of the tightest monotone coupling of `z1` and `z2` given `y`; the rest is independent.
+        """
+        check_dependence(dependence)
+        rng = np.random.default_rng(seed)
+        prior = simplex(rng, 1, n_classes)[0]
+        z1_given_y = simplex(rng, n_classes, n_z1)
+        z2_given_y = simplex(rng, n_classes, n_z2)
+        independent = z1_given_y[:, :, None] * z2_given_y[:, None, :]
+        # p(z1 <= i, z2 <= j | y) = min(p(z1 <= i | y), p(z2 <= j | y)): the marginals stay
+        cumulative = np.minimum(z1_given_y.cumsum(1)[:, :, None], z2_given_y.cumsum(1)[:, None, :])
+        coupled = np.diff(np.diff(cumulative, axis=1, prepend=0), axis=2, prepend=0).clip(min=0)
+        joint = prior[:, None, None] * ((1 - dependence) * independent + dependence * coupled)
+        return cls(joint / joint.sum())
+
+    @property
+    def prior(self) -> Floats:
+        """p(y), of shape (n_classes,)."""
+        return np.asarray(self.joint.sum(axis=(1, 2)))
+
+    def full(self, z1: ArrayLike, z2: ArrayLike) -> Floats:
+        """p(y|z1, z2), of shape (n, n_classes)."""
+        return _normalized(self.joint[:, np.asarray(z1), np.asarray(z2)])
+
+    def principal(self, z1: ArrayLike) -> Floats:
+        """p(y|z1), of shape (n, n_classes)."""
+        return _normalized(self.joint.sum(axis=2)[:, np.asarray(z1)])
+
+    def orthogonal(self, z2: ArrayLike) -> Floats:
+        """p(y|z2), of shape (n, n_classes)."""
+        return _normalized(self.joint.sum(axis=1)[:, np.asarray(z2)])
+
+    def sample(self, n: int, seed: int) -> Split:
+        """Draw `n` rows; `x` has the two columns `z1`, `z2`."""
+        cells = np.random.default_rng(seed).choice(self.joint.size, size=n, p=self.joint.ravel())
+        y, z1, z2 = np.unravel_index(cells, self.joint.shape)
+        return Split(x=np.column_stack([z1, z2]), y=y, z1=z1, z2=z2, feature_names=("z1", "z2"))
+
+
+def _normalized(joint: Floats) -> Floats:
+    """Turn p(y, z), classes first, into p(y|z), rows first."""
+    return np.ascontiguousarray((joint / joint.sum(axis=0)).T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,9 +153,9 @@ class GaussianModel:
     def __post_init__(self) -> None:
         n_classes, d = self.means.shape
         if self.prior.shape != (n_classes,) or self.covariances.shape != (n_classes, d, d):
-            raise ValueError(
-                f"means of shape {self.means.shape} need a prior of shape {(n_classes,)} and covariances "
-                f"of shape {(n_classes, d, d)}; these have {self.prior.shape} and {self.covariances.shape}."
+            raise UserError(
+                f"prior has shape {self.prior.shape}, covariances {self.covariances.shape}, means {self.means.shape}",
+                do=f"these means need a prior of shape {(n_classes,)} and covariances of shape {(n_classes, d, d)}.",
             )
         if not 0 < self.n_z1 < d:
             raise UserError(f"n_z1 is {self.n_z1}", do=f"z1 and z2 each need at least one of the {d} coordinates.")
