@@ -378,3 +378,20 @@ def test_the_most_frequent_of_repeated_names_is_told():
 def test_what_is_shown_is_cut_at_sixty_characters():
     assert shown("x" * 60) == repr("x" * 60)
     assert shown("x" * 61) == repr("x" * 60 + "...")
+
+
+def test_whole_numbers_that_count_rows_name_them_from_twenty_one_on():
+    assert one(list(range(20))).kind == "number"
+    assert one(list(range(21))).kind == "identifier"
+    # and with a gap of half as many, but no more
+    assert one([*range(30), 44]).kind == "identifier"
+    assert one([*range(30), 47]).kind == "number"
+
+
+def test_what_is_left_out_says_why():
+    assert one([None, None], pa.string()).use == "left out: it has no values"
+    assert one(["a", "a"]).use == "left out: it has one value only"
+    nested = one([None], pa.list_(pa.int64()))
+    assert nested.missing == 1.0
+    assert nested.use == "left out: no model takes list<item: int64>"
+    assert one([], pa.list_(pa.int64())).missing == 0.0

@@ -153,6 +153,10 @@ def test_damage_that_comes_after_the_first_look_is_reported_by_file_and_line(tmp
     words = r"^t\.csv is not UTF-8 text: the first byte that is not is byte 4 \(line 2\): .* --encoding latin-1 "
     with pytest.raises(UserError, match=words):
         list(source.stream(None))
+    path.write_bytes(b"a,b\n" + b"x,one\n" * 500)
+    words = r"^t\.csv cannot be read as CSV: .*'one'.*: check the separator, the quotes and the line ends\.$"
+    with pytest.raises(UserError, match=words):
+        list(source.stream(None))
     path.write_bytes(b"a,b\n" + b"x,1\n" * 499 + b"y,1,2\n")
     with pytest.raises(UserError, match=r"^line 501 of t\.csv has 3 values, expected 2: .* quote values that hold ','"):
         list(source.stream(None))
@@ -247,3 +251,18 @@ def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
     table = open_table(path)
     with pytest.raises(UserError, match="a line of more than"):
         replace(table, source=replace(table.source, block=1 << 16)).scanned()
+
+
+def test_a_space_after_the_separator_is_no_part_of_a_word(tmp_path):
+    (tmp_path / "t.csv").write_text("age, job\n39, clerk\n50, cook\n")
+    assert open_table(tmp_path / "t.csv").read().to_pydict() == {"age": [39, 50], "job": ["clerk", "cook"]}
+    # a space here and there is
+    (tmp_path / "t.csv").write_text("age,job\n39,clerk\n50, cook\n51,cook\n")
+    assert open_table(tmp_path / "t.csv").read()["job"].to_pylist() == ["clerk", " cook", "cook"]
+
+
+def test_rows_before_a_value_too_long_for_the_parser_are_whole():
+    first = b'5" pipe,1\n'
+    long = b"y" * (csv.field_size_limit() + 1)
+    assert end_by_reading(first * 3 + b"z," + long + b"\n", ",") == len(first * 2)
+    assert end_by_reading(b"z," + long + b"\n", ",") == 0

@@ -177,3 +177,20 @@ def test_truth_values_and_dates_for_a_model_saved_without_ranges():
 def test_a_range_is_known_unless_it_is_said_not_to_be():
     known, unknown = ColumnDrift(1, 0, 0, 0.0), ColumnDrift(1, 0, 0, 0.0, ranged=False)
     assert unranged_text({"a": known, "b": unknown, "c": known + known, "d": known + unknown}) == "b, d"
+
+
+def test_an_example_is_kept_from_whichever_part_has_one():
+    without, first, second = (ColumnDrift(1, 1, 0, 0.0, example) for example in ("", "first", "second"))
+    assert (without + first).example == (first + without).example == (first + second).example == "first"
+    assert (without + without).example == ""
+
+
+def test_a_number_far_off_is_shown():
+    assert column_drift(changed(age=[25, -500, 35, 1e6]), COLUMNS)["age"].example == "-500.0"
+    assert column_drift(changed(age=[25, 26, 35, 30]), COLUMNS)["age"].example == ""
+
+
+@pytest.mark.parametrize(("numbers", "count"), [([0, 1, 0], 0), ([0, 1, 2], 3), ([-1, 0, 1], 3)])
+def test_truth_values_are_numbers_only_where_training_had_0_and_1(numbers, count):
+    columns = TableEncoder(kinds={"x": "number"}).fit(pa.table({"x": numbers})).columns_
+    assert column_drift(pa.table({"x": [True, False, True]}), columns)["x"].unseen == count

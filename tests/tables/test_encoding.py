@@ -182,3 +182,12 @@ def test_hostile_column_names():
         "d.e=q",
     ]
     assert TableEncoder().fit_transform(table).shape == (2, 3)
+
+
+def test_a_number_that_training_never_had_stays_as_it_is():
+    table = pa.table({"x": pa.array([None, None], pa.float64()), "y": [1.0, 3.0]})
+    encoder = TableEncoder("onehot", kinds={"x": "number", "y": "number"}).fit(table)
+    assert encoder.n_features_in_ == 2
+    new = pa.table({"x": [5.0, None], "y": [2.0, 3.0]})
+    # x as it is, whether it is missing, and y by its mean and its deviation
+    np.testing.assert_array_equal(encoder.transform(new), [[5, 0, 0], [0, 1, 1]])
