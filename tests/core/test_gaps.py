@@ -264,3 +264,8 @@ def test_probabilities_are_no_decisions():
     y, group = rng.integers(2, size=(2, 50))
     with pytest.raises(ValueError, match=r"y_pred holds 50 values such as .*expected decisions"):
         equalized_odds_gap(y, rng.random(50), sensitive_features=group)
+
+
+def test_weights_of_nothing_are_refused():
+    with pytest.raises(ValueError, match="sample_weight"):
+        equalized_odds_gap(Y, PRED, sensitive_features=GROUP, sample_weight=np.zeros(len(Y)))

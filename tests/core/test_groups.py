@@ -54,3 +54,9 @@ def test_the_word_nan_and_numbers_among_objects_are_groups():
 def test_what_is_no_group_is_named(values, message):
     with pytest.raises(ValueError, match=message):
         encode_groups(values)
+
+
+def test_hidden_values_are_refused_by_name():
+    hidden = np.ma.masked_array(["a", "b"], mask=[True, False])
+    with pytest.raises(ValueError, match=r"^sensitive_features is a masked array with 1 hidden values"):
+        encode_groups(hidden)

@@ -49,7 +49,10 @@ def test_effective_sample_size():
         (([0], [[np.nan, 1]], PRIOR), "1 values that are NaN"),
         (([0], [[2.0, 3.0]], PRIOR), "2 values that are above 1"),
         (([0], [[0.4, 0.4]], PRIOR), "1 rows that do not sum to 1"),
-        (([0], np.ma.masked_array([[0.4, 0.6]], mask=[[True, False]]), PRIOR), "is a masked array with 1 hidden"),
+        (
+            ([0], np.ma.masked_array([[0.4, 0.6]], mask=[[True, False]]), PRIOR),
+            "^principal_proba is a masked array with 1 hidden",
+        ),
         (([0, 1], [[0.5, 0.5]], PRIOR), "expected .n,. and .n, n_classes."),
         (([2], [[0.5, 0.5]], PRIOR), "integers from 0 to 1"),
         ((["a"], [[0.5, 0.5]], PRIOR), "encode the labels first"),
@@ -67,3 +70,10 @@ def test_refusals(arguments, message):
 def test_effective_sample_size_refuses(weights):
     with pytest.raises(ValueError, match="weights of shape"):
         effective_sample_size(weights)
+
+
+def test_probabilities_that_are_none_are_named():
+    with pytest.raises(ValueError, match=r"^principal_proba has 1 values that are negative"):
+        importance_weights([0], [[-0.1, 1.1]], PRIOR)
+    with pytest.raises(ValueError, match=r"^principal_proba has 1 rows that do not sum to 1"):
+        importance_weights([0], [[0.4, 0.4]], PRIOR)

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from setminus.errors import UserError
-from setminus.tables.layout import Layout, Survey, sniff
+from setminus.tables.layout import Below, Layout, Survey, first_is_data, sniff
 from setminus.tables.reading import open_table
 
 
@@ -244,3 +244,20 @@ def test_a_first_line_that_was_a_row_does_not_recur_by_itself(opened):
     # "x" stands in the first line alone, which is a row: nothing repeats it below
     text = "5,x\n" + "".join(f"{k},w{k}\n" for k in range(MANY))
     assert opened(text).read().num_rows == MANY + 1
+
+
+def test_names_beside_values_that_come_again_outweigh_a_number():
+    numbers = Below(present=True, numeric=True, recurs=False, repeats=False)
+    words = Below(present=True, numeric=False, recurs=False, repeats=True)
+    assert first_is_data(["39", "x"], [numbers, words._replace(repeats=False)])
+    assert not first_is_data(["39", "job", "sex"], [numbers, words, words])
+    # in whichever order they stand
+    assert not first_is_data(["job", "sex", "39"], [words, words, numbers])
+    assert first_is_data(["39", "50", "job"], [numbers, numbers, words])
+
+
+def test_a_last_line_that_is_cut_off_is_left_out_and_only_that():
+    text = "a;b\n1;2\n3;4\n5,6,7"
+    assert sniff(text, False, "t.csv").separator == ";"
+    assert sniff("a,b\n1.5,2\n2.5", False, "t.csv").below[0].present
+    assert sniff("a,b", False, "t.csv").names == ("a", "b")
