@@ -247,8 +247,8 @@ def test_a_first_line_that_was_a_row_does_not_recur_by_itself(opened):
 
 
 def test_names_beside_values_that_come_again_outweigh_a_number():
-    numbers = Below(present=True, numeric=True, recurs=False, repeats=False)
-    words = Below(present=True, numeric=False, recurs=False, repeats=True)
+    numbers = Below(numeric=True, recurs=False, repeats=False)
+    words = Below(numeric=False, recurs=False, repeats=True)
     assert first_is_data(["39", "x"], [numbers, words._replace(repeats=False)])
     assert not first_is_data(["39", "job", "sex"], [numbers, words, words])
     # in whichever order they stand
@@ -259,5 +259,5 @@ def test_names_beside_values_that_come_again_outweigh_a_number():
 def test_a_last_line_that_is_cut_off_is_left_out_and_only_that():
     text = "a;b\n1;2\n3;4\n5,6,7"
     assert sniff(text, False, "t.csv").separator == ";"
-    assert sniff("a,b\n1.5,2\n2.5", False, "t.csv").below[0].present
+    assert sniff("a,b\n1.5,2\n2.5", False, "t.csv").below[0].numeric
     assert sniff("a,b", False, "t.csv").names == ("a", "b")
