@@ -71,7 +71,7 @@ def raises(seeds):
     raise ZeroDivisionError("no half of nothing")
 
 
-from setminus.report.charts.chart import Area, Bars, Chart, Line, Points, Rule, Surface
+from setminus.charts.chart import Area, Bars, Chart, Line, Points, Rule, Surface
 
 
 def charts(records):

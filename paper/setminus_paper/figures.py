@@ -8,11 +8,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from setminus.report.charts.chart import Chart
-from setminus.report.charts.matplotlib_charts import draw
-from setminus.report.charts.numbers import chart_in_words, chart_table
-from setminus.report.charts.plotly_charts import plotly_figure
-from setminus.report.charts.signs import places
+from setminus.charts.chart import Chart
+from setminus.charts.picture import draw
+from setminus.charts.vega import figures
 from setminus.report.page import same_experiment
 from setminus_paper.experiments import load_view
 
@@ -100,21 +98,12 @@ def laboratory_section(records: Records) -> dict[str, Any]:
     Returns
     -------
     dict
-        Names of the template; `figures` maps the id of a figure to its plotly dictionary.
+        Names of the template.
     """
     name, scale = same_experiment(records[0])
     charts = charts_of(records)
     duration = _duration(sum(record["seconds"] for record in records))
-    plots = []
-    for number, chart in enumerate(charts):
-        heads, rows = chart_table(chart)
-        plots.append(
-            {"id": f"chart-{number}", "chart": chart, "about": chart_in_words(chart), "heads": heads, "rows": rows}
-        )
-    figures = {
-        plot["id"]: plotly_figure(chart, signs)
-        for plot, chart, signs in zip(plots, charts, places(charts), strict=True)
-    }
+    plots = figures(charts)
     return {
         "template": "laboratory.html.j2",
         "package": "setminus_paper.report",
@@ -128,7 +117,7 @@ def laboratory_section(records: Records) -> dict[str, Any]:
         "plots": plots,
         "summary": summary_of(records),
         "command": records[-1]["command"],
-        "figures": figures,
+        "figures": plots,
     }
 
 

@@ -242,8 +242,9 @@ def opened(browser, request, tmp_path_factory):
                 found = request.getfixturevalue(name)
                 write_page(path, found if isinstance(found, list) else [found])
             page = Opened(browser.new_page(viewport={"width": width, "height": 900}))
-            # five megabytes of script: long for a machine with other work
+            # a megabyte of script: long for a machine with other work
             page.page.goto(path.as_uri(), timeout=120_000)
+            page.page.locator("html[data-drawn]").wait_for(state="attached", timeout=120_000)
             pages[name, width] = page
         return pages[name, width]
 

@@ -16,10 +16,10 @@ def count(page, chart, selector):
 
 def test_seeds_and_means_are_drawn_and_named_once(page):
     # six families of the paper, of nine rows with four seeds each
-    assert count(page, 0, ".scatterlayer .point") == 9 * 4 + 9
-    assert count(page, 0, ".legendtext") == 6
-    assert count(page, 3, ".scatterlayer .point") == len(ROWS) * 5
-    assert count(page, 4, ".barlayer .point") == len(ROWS)
+    assert count(page, 0, ".mark-symbol path") == 9 * 4 + 9
+    assert page.page.locator("figure:has(#figure-0-chart-0) .legend li").count() == 6
+    assert count(page, 3, ".mark-symbol path") == len(ROWS) * 5
+    assert page.page.locator("#figure-0-seconds-0 .mark-rect.role-mark path").count() == len(ROWS)
     assert not page.problems
     assert not page.requests
 

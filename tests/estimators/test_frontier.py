@@ -3,7 +3,6 @@
 import sys
 from dataclasses import replace
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -38,8 +37,6 @@ from setminus.estimators.frontier import (
     gap_of,
     search,
 )
-
-mpl.use("Agg")
 
 
 def drawn(seed, n=60):
@@ -134,28 +131,34 @@ def test_the_picture_shows_all_points_the_best_ones_and_the_chosen():
         score_name="balanced_accuracy",
         gap_name="equalized_odds (max)",
     ).at(1)
-    axes = frontier.plot()
-    (line,) = axes.lines
-    np.testing.assert_array_equal(line.get_xydata(), [[0.0, 0.7], [0.1, 0.8], [0.5, 0.9]])
-    searched, chosen = axes.collections
-    np.testing.assert_array_equal(searched.get_offsets(), np.column_stack([frontier.gap, frontier.score]))
-    np.testing.assert_array_equal(chosen.get_offsets(), [[0.1, 0.8]])
-    assert "balanced accuracy" in axes.get_ylabel() and "equalized odds (max)" in axes.get_xlabel()
+    layers = frontier.plot().spec["hconcat"][0]["layer"]
+
+    def points(layer):
+        return [(row["x"], row["y"]) for row in layer["data"]["values"]]
+
+    searched, line, _, chosen = layers[:4]
+    assert points(searched) == list(zip(frontier.gap, frontier.score, strict=True))
+    assert points(line) == [(0.0, 0.7), (0.1, 0.8), (0.5, 0.9)]
+    assert points(chosen) == [(0.1, 0.8)]
+    assert "strength 1.00, threshold 0.500" in chosen["data"]["values"][0]["label"]
+    x, y = (line["encoding"][axis] for axis in "xy")
+    assert "balanced accuracy" in y["title"] and "equalized odds (max)" in x["title"]
     # the best points are in view, and not lost in it
-    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    (left, right), (bottom, top) = x["scale"]["domain"], y["scale"]["domain"]
     assert left == 0 and 0.5 < right < 0.8 and 0.6 < bottom < 0.7 and 0.9 < top < 1.0
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["offsets 0", "best at its gap", "chosen"]
-    ours = mpl.figure.Figure().subplots()
-    assert frontier.plot(ours) is ours
+    svg = frontier.plot().svg()
+    assert all(f">{name}<" in svg for name in ("offsets 0", "best trades", "chosen"))
     # one point, with no gap: there is still something to see
     alone = Frontier(np.zeros(1), np.zeros((1, 2)), np.array([0.8]), np.array([0.0])).plot()
-    assert alone.get_xlim()[1] > 0 and alone.get_ylim()[0] < 0.8 < alone.get_ylim()[1]
+    encoding = alone.spec["hconcat"][0]["layer"][0]["encoding"]
+    (_, right), (bottom, top) = (encoding[axis]["scale"]["domain"] for axis in "xy")
+    assert right > 0 and bottom < 0.8 < top
 
 
-def test_missing_matplotlib_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+def test_without_vl_convert_it_says_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
     with pytest.raises(ImportError, match=r'pip install "setminus\[cli\]"'):
-        drawn(0).plot()
+        drawn(0).plot().save(tmp_path / "frontier.png")
 
 
 def problem(seed, n_classes, n=400, weighted=False):

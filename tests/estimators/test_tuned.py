@@ -1,6 +1,5 @@
 import warnings
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 import sklearn
@@ -88,7 +87,6 @@ def test_parts_are_those_of_models_fitted_by_hand(rows):
             assert len(np.unique(principal[group[test] == "f"], axis=0)) == 1
 
 
-mpl.use("Agg")
 GAPS = {
     "equalized_odds": equalized_odds_gap,
     "demographic_parity": demographic_parity_gap,
@@ -458,7 +456,7 @@ def test_groups_are_needed_and_must_have_rows(rows):
         )
 
 
-def test_frontier_rules_and_plot():
+def test_frontier_rules():
     frontier = Frontier(
         np.array([0.0, 1.0, 1.0, 2.0]),
         np.zeros((4, 2)),
@@ -469,9 +467,6 @@ def test_frontier_rules_and_plot():
     assert frontier.best(0.2) == 1
     assert frontier.best(0.05) == 3
     assert frontier.pareto().tolist() == [3, 1, 0]
-    axes = frontier.at(1).plot()
-    assert axes.get_xlabel().startswith("gap")
-    assert "chosen" in [text.get_text() for text in axes.get_legend().get_texts()]
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])

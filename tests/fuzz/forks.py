@@ -24,7 +24,7 @@ MEMORY = 16 << 30
 SECONDS = 60
 IMPORTS = (
     "setminus.commands.app setminus.commands.display setminus.commands.applying setminus.commands.auditing "
-    "setminus.commands.describing setminus.commands.fitting setminus.commands.reporting skops.io jinja2 plotly.offline"
+    "setminus.commands.describing setminus.commands.fitting setminus.commands.reporting skops.io jinja2"
 )
 TORCH_IMPORTS = "setminus.commands.adapting setminus.commands.restyling setminus.commands.translating PIL.Image"
 

@@ -50,7 +50,7 @@ def test_the_page_is_made_again_from_the_records_of_several_experiments(command,
     assert done.out.strip() == str(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
     assert page.count("<h1") == 2
-    assert page.count("This figure in numbers") == 10
+    assert page.count("Numbers of this figure") == 10
 
 
 def test_several_names_have_a_page_of_all(command, toy, tmp_path):

@@ -1,7 +1,10 @@
 """The section says what this run did, not what runs usually do."""
 
+import struct
+
 import pytest
 
+from setminus.report.fairness import draw_picture, fairness_section, frontier_rows
 from setminus.report.page import build_page
 
 
@@ -29,32 +32,31 @@ def test_the_gap_that_was_bounded_comes_first(altered, gap_name, key, title):
     assert f'{title} <span class="tag">bounded</span>' in page
 
 
-def test_what_the_features_betray_is_told_where_it_is_known(altered):
-    assert "a classifier tells plain ignored with" in words(altered)
-    assert "; AUC" in words(altered)
+def test_how_well_the_features_predict_what_is_ignored(altered):
+    section = fairness_section(altered)
+    assert section["attribute_predictable"] and 'data-metric="betrayed.auc" data-value="0.9"' in words(altered)
     altered["metrics"]["betrayed"]["auc"] = None
-    assert "; AUC" not in words(altered)
-    assert "they speak of it all the same" in words(altered)
+    assert "betrayed.auc" not in words(altered)
     altered["metrics"]["betrayed"]["accuracy"] = 0.6
-    assert "Here they hardly do" in words(altered)
+    assert not fairness_section(altered)["attribute_predictable"]
     altered["metrics"]["betrayed"] = None
-    assert "may speak of it all the same" in words(altered)
+    assert "betrayed" not in words(altered)
 
 
 def test_whether_the_model_sees_and_needs_what_it_ignores(altered):
     task = altered["task"]
-    assert "never among its 2 features" in words(altered)
-    assert "does not need plain ignored" in words(altered)
-    task["ignored"] = "sex, age"
-    assert "It is among its 2 features" in words(altered)
-    task["groups_needed"] = True
+    section = fairness_section(altered)
+    assert not section["sees_ignored"] and not section["groups_needed"]
+    task["ignored"], task["groups_needed"] = "sex, age", True
+    section = fairness_section(altered)
+    assert section["sees_ignored"] and section["groups_needed"]
     assert "the model needs sex, age of each row" in words(altered)
 
 
 def test_a_tolerance_that_could_not_be_kept_is_admitted(altered):
-    assert "none keeps the tolerance" not in words(altered)
+    assert "no pair keeps the tolerance" not in words(altered)
     altered["metrics"]["frontier"]["chosen"]["gap"] = 0.06
-    assert "none keeps the tolerance of 0.05" in words(altered)
+    assert "no pair keeps the tolerance of 0.05" in words(altered)
 
 
 def test_a_gap_that_came_back_on_the_test_rows_is_admitted(altered):
@@ -67,15 +69,41 @@ def test_a_gap_that_came_back_on_the_test_rows_is_admitted(altered):
 
 
 def test_a_score_that_the_audit_lacks_has_no_tested_points(altered):
-    assert "Open signs" in words(altered)
+    assert [row["point"] for row in fairness_section(altered)["frontier_rows"]].count("tested") == 2
     altered["metrics"]["frontier"]["score_name"] = "balanced_accuracy"
-    page = words(altered)
-    assert "Open signs" not in page
-    assert "highest balanced accuracy within" in page
+    section = fairness_section(altered)
+    assert "tested" not in [row["point"] for row in section["frontier_rows"]]
+    assert section["trade"].chart.y_label == "balanced accuracy"
+
+
+@pytest.mark.parametrize("count", [1, 2, 40, 41, 500])
+def test_a_long_frontier_is_thinned_in_the_table_with_both_ends(altered, count):
+    frontier = altered["metrics"]["frontier"]
+    best = [{"strength": 0.5, "threshold": 0.4, "gap": i / count, "score": i / count} for i in range(count)]
+    frontier["best"] = best
+    table = frontier_rows(frontier, [{"name": "after, test rows", "gap": 0.1, "score": 0.8}])
+    assert [row["point"] for row in table[:3]] == ["chosen", "untouched", "tested"]
+    trades = [row["gap"] for row in table[3:]]
+    assert len(trades) == min(count, 40)
+    assert (trades[0], trades[-1]) == (best[0]["gap"], best[-1]["gap"])
+    assert table[0]["decision"] == "0.400"
+
+
+@pytest.mark.parametrize("which", ["record", "hostile_record"])
+def test_the_picture_comes_from_the_record_alone(which, request, tmp_path):
+    record = request.getfixturevalue(which)
+    for name in ("one.png", "two.png", "three.svg"):
+        draw_picture(record, tmp_path / name)
+    one = (tmp_path / "one.png").read_bytes()
+    assert one == (tmp_path / "two.png").read_bytes()
+    assert 1200 <= struct.unpack(">II", one[16:24])[0] <= 2000 and len(one) < 300_000
+    svg = (tmp_path / "three.svg").read_text()
+    assert all(f">{name}<" in svg for name in ("chosen", "tolerance (0.05)", "after"))
+    assert "<script" not in svg and "<b>" not in svg
 
 
 def test_columns_notes_and_commands_are_shown_where_there_are_some(altered):
-    assert "What was read" not in words(altered)
+    assert "The table and its columns" not in words(altered)
     column = {"kind": "number", "missing": 0.5, "distinct": 3, "use": "left out: too few", "warning": "half is missing"}
     altered["task"]["columns"] = [{"name": f"column {i}", **column} for i in range(7)]
     altered["task"]["notes"] = ["2 rows were left out"]
@@ -83,5 +111,5 @@ def test_columns_notes_and_commands_are_shown_where_there_are_some(altered):
     page = words(altered)
     assert "2 rows were left out." in page
     assert page.count("left out: too few") == 7
-    assert "and 2 more in the table" in page
+    assert "2 more warnings are in the table" in page
     assert "setminus apply model.skops new.csv setminus info model.skops" in page

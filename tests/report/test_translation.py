@@ -22,25 +22,24 @@ def test_shares_are_of_what_should_have_happened(record):
     section = translation_section(record)
     assert section["scores"][1]["a_to_b"] == pytest.approx(0.7 if changes else 0.3)
     assert ("changing" if changes else "keeping") in section["title"]
-    assert "classifiers" in section["lead"]
 
 
 def test_each_number_names_the_accuracy_of_its_judge(record):
     judges = [judge for _, _, judge in summary(record)]
     assert "95.0 % of 400" in judges[0] and "95.0 % of 400" in judges[1]
-    assert "87.5 % of 400 folders without" in judges[2]
+    assert "87.5 % of 400" in judges[2]
 
 
 def test_the_page_escapes_everything(record):
     pytest.importorskip("jinja2")
-    pytest.importorskip("plotly")
+    pytest.importorskip("vl_convert")
     html = page.build_page([record])
     body = html[html.index("<main") : html.index("</main>")]
     for tag in ("<i>", "<b>", "<u>", "<script>"):
         assert tag not in body
     assert "&lt;script&gt;careful" in body
     assert body.count(f"data:image/png;base64,{PNG}") == 4
-    assert 'data-classifier="rest"' in body and "not of people" in body
+    assert 'data-classifier="rest"' in body
 
 
 @pytest.mark.parametrize("text", ["not base64!", "PHNjcmlwdD4="])

@@ -13,11 +13,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
+from setminus.charts.chart import Chart, Mark, Points, Surface
 from setminus.core.orthogonalize import orthogonalize
 from setminus.datasets.synthetic import GaussianModel, linear_gaussian
 from setminus.errors import UserError
 from setminus.progress import tracked
-from setminus.report.charts.chart import Chart, Mark, Points, Surface
 from setminus_paper.claims.over_seeds import Records, Summary, mean_bars, metrics_by
 from setminus_paper.run import Run
 

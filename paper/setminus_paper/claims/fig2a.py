@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from setminus.report.charts.chart import Chart, Line, Rule
+from setminus.charts.chart import Chart, Line, Rule
 from setminus_paper.claims.importance_against_formula import (
     DigitSize,
     Schedule,

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Literal
 
-from setminus.report.charts.chart import Chart
+from setminus.charts.chart import Chart
 from setminus_paper.claims.fig2a import (
     DIGIT_SEEDS,
     DIGIT_SIZE,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from setminus.report.charts.chart import Bars, Line
+from setminus.charts.chart import Bars, Line
 
 __all__ = ["Records", "Summary", "mean_and_deviation", "mean_bars", "mean_line", "metrics_by", "value_range"]
 

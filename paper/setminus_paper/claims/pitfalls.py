@@ -26,6 +26,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
 from setminus.auditing.leakage import leakage
+from setminus.charts.chart import Chart, Rule
 from setminus.core.orthogonalize import log_setminus, orthogonalize
 from setminus.datasets.split import Split
 from setminus.estimators.orthogonal import OrthogonalClassifier
@@ -34,7 +35,6 @@ from setminus.nn.batches import Batches
 from setminus.nn.networks import mlp, seeded
 from setminus.nn.training import Loop, Task, TrainingConfig, train
 from setminus.progress import tracked
-from setminus.report.charts.chart import Chart, Rule
 from setminus_paper.claims.over_seeds import (
     Records,
     Summary,

@@ -15,9 +15,9 @@ from typing import Any, Literal
 import numpy as np
 from scipy.optimize import linprog
 
+from setminus.charts.chart import Chart, Mark, Points, Rule
 from setminus.datasets.synthetic import DiscreteModel
 from setminus.progress import tracked
-from setminus.report.charts.chart import Chart, Mark, Points, Rule
 from setminus_paper.claims.information import (
     Floats,
     conditional_mutual_information,

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import softmax
 
+from setminus.charts.chart import Bars, Chart, Line
 from setminus.core.orthogonalize import orthogonalize
 from setminus.datasets.synthetic import DiscreteModel
 from setminus.progress import tracked
-from setminus.report.charts.chart import Bars, Chart, Line
 from setminus_paper.claims.over_seeds import Records, Summary
 from setminus_paper.run import Run
 

@@ -23,9 +23,9 @@ import numpy as np
 from scipy.optimize import linprog, minimize
 from scipy.special import rel_entr, softmax
 
+from setminus.charts.chart import Chart, Points, Rule
 from setminus.datasets.synthetic import DiscreteModel
 from setminus.progress import tracked
-from setminus.report.charts.chart import Chart, Points, Rule
 from setminus_paper.claims.domain_losses import (
     ADVERSARIES,
     Adversary,

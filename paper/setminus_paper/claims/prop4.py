@@ -14,11 +14,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from setminus.charts.chart import Chart, Line, Mark
 from setminus.core.gaps import equalized_odds_from_table, equalized_odds_gap
 from setminus.core.orthogonalize import orthogonalize
 from setminus.datasets.synthetic import DiscreteModel
 from setminus.progress import tracked
-from setminus.report.charts.chart import Chart, Line, Mark
 from setminus_paper.claims.over_seeds import Records, Summary, mean_and_deviation
 from setminus_paper.run import Run
 

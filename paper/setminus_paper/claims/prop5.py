@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import ks_2samp
 
+from setminus.charts.chart import Chart, Points, Rule, Surface
 from setminus.core.orthogonalize import orthogonalize
 from setminus.datasets.synthetic import GaussianModel
 from setminus.progress import tracked
-from setminus.report.charts.chart import Chart, Points, Rule, Surface
 from setminus_paper.claims.over_seeds import Records, Summary, mean_bars, value_range
 from setminus_paper.data.proposition_models import Diffeomorphism, EntangledModel, NonlinearModel
 from setminus_paper.run import Run

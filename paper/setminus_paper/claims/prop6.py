@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
+from setminus.charts.chart import Chart, Line, Rule
 from setminus.core.orthogonalize import orthogonalize_log
 from setminus.progress import tracked
-from setminus.report.charts.chart import Chart, Line, Rule
 from setminus_paper.claims.over_seeds import Records, Summary, mean_line, metrics_by, value_range
 from setminus_paper.claims.prop7 import PenalizedLoss, exact_slopes, explained_by_z1, fit_penalized
 from setminus_paper.data.proposition_models import InputGradientModel

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from setminus.charts.chart import Chart, Rule
 from setminus.core.orthogonalize import orthogonalize
 from setminus.progress import tracked
-from setminus.report.charts.chart import Chart, Rule
 from setminus_paper.claims.over_seeds import Records, Summary, mean_bars, mean_line, metrics_by
 from setminus_paper.data.proposition_models import InputGradientModel, expectation_of_log_odds, paper_example
 from setminus_paper.run import Run

@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
+from setminus.charts.chart import Chart, Line
 from setminus.core.bounds import generalization_bound
 from setminus.core.orthogonalize import orthogonalize
 from setminus.datasets.synthetic import DiscreteModel
 from setminus.progress import tracked
-from setminus.report.charts.chart import Chart, Line
 from setminus_paper.claims.over_seeds import Records, Summary, mean_and_deviation, mean_line
 from setminus_paper.run import Run
 

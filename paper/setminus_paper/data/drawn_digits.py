@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-
 from setminus.datasets.images import Bytes
+
 from setminus.datasets.split import Split
-from setminus.errors import MissingExtraError, UserError
+from setminus.errors import UserError
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -219,5 +219,5 @@ def _font_folder() -> Path:
     """Where the fonts are. They are read as files: nothing of matplotlib is imported."""
     found = importlib.util.find_spec("matplotlib"), importlib.util.find_spec("PIL")
     if found[0] is None or found[1] is None or found[0].origin is None:
-        raise MissingExtraError("drawing digits", "pillow, and the fonts of matplotlib,", extra="cli")
+        raise ImportError("drawing digits needs pillow, and the fonts of matplotlib: pip install matplotlib pillow")
     return Path(found[0].origin).parent / "mpl-data" / "fonts" / "ttf"

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setminus.adaptation.label_shift import mix_distance
-from setminus.report.charts.chart import Bars, Chart, Line, Mark, Points, Rule
-from setminus.report.theme import SIGNS
+from setminus.charts.chart import SIGNS, Bars, Chart, Line, Mark, Points, Rule
 from setminus_paper.report.adaptation_estimates import from_equal
 from setminus_paper.report.adaptation_rows import CHOSEN, ESTIMATES, Pair, Row, difference
 from setminus_paper.report.adaptation_standing import gains_by_shift

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from setminus.report.charts.chart import Chart
-from setminus.report.charts.numbers import chart_in_words, chart_table
-from setminus.report.charts.plotly_charts import plotly_figure
-from setminus.report.charts.signs import kind_colours
+from setminus.charts.chart import Chart, kind_colours
+from setminus.charts.vega import Figure, figures
 from setminus.report.page import same_experiment
-from setminus.report.theme import Figure
 from setminus_paper.figures import title_of
 from setminus_paper.report.adaptation_charts import (
     MANY_CLASSES,
@@ -84,8 +81,6 @@ PAPER_SIZE = (
     "The paper has 64 channels (192 for CIFAR and STL), 30 epochs of all images, and 64 of each domain in a step at a "
     "rate of 0.001."
 )
-ROOM = 120
-"""More height for a wide chart, for names of classes that stand upright."""
 
 
 def charts(records: Sequence[Record]) -> list[Chart]:
@@ -116,7 +111,7 @@ def domain_adaptation_section(records: Sequence[Record]) -> dict[str, Any]:
     Returns
     -------
     dict
-        Names of the template; `figures` maps the id of a figure to its plotly dictionary.
+        Names of the template.
     """
     name, scale = same_experiment(records[0])
     every = pairs_of(records)
@@ -133,7 +128,7 @@ def domain_adaptation_section(records: Sequence[Record]) -> dict[str, Any]:
         "features": [chart for some in views.values() for chart in some],
     }
     signs = signs_of(every)
-    plots = {part: [_plot(f"{part}-{n}", chart) for n, chart in enumerate(some)] for part, some in parts.items()}
+    plots = {part: figures(some, part, signs) for part, some in parts.items()}
     shown = {*RULES, "repeat", *(part for part, some in parts.items() if some)}
     return {
         "template": "domain_adaptation.html.j2",
@@ -156,7 +151,7 @@ def domain_adaptation_section(records: Sequence[Record]) -> dict[str, Any]:
         "views": [_view(pair, some, plots["features"]) for pair, some in views.items() if some],
         "duration": duration,
         "command": "\n".join(repeat_commands(records)),
-        "figures": {plot["id"]: _figure(plot, signs) for some in plots.values() for plot in some},
+        "figures": [plot for some in plots.values() for plot in some],
     }
 
 
@@ -240,32 +235,13 @@ def _size(config: dict[str, Any]) -> str:
     )
 
 
-def _plot(place: str, chart: Chart) -> dict[str, Any]:
-    heads, rows = chart_table(chart)
-    wide = any(len(getattr(mark, "x", ())) > MANY_CLASSES and chart.x_label == "class" for mark in chart.marks)
-    return {
-        "id": place,
-        "chart": chart,
-        "about": chart_in_words(chart),
-        "heads": heads,
-        "rows": rows,
-        "wide": wide,
-    }
-
-
-def _view(pair: str, drawn: Sequence[Chart], plots: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _view(pair: str, drawn: Sequence[Chart], plots: Sequence[Figure]) -> dict[str, Any]:
     """The features of a pair, and the colour of each class where they are few enough to be told apart by it."""
     kinds = drawn[0].kinds if len(drawn[0].kinds) <= MANY_CLASSES else ()
     colours = zip(kinds, kind_colours(len(kinds)), strict=True)
     return {
         "pair": pair,
-        "plots": [plot for plot in plots if any(plot["chart"] is chart for chart in drawn)],
+        "plots": [plot for plot in plots if any(plot.chart is chart for chart in drawn)],
         "legend": [{"name": name, "colour": colour} for name, colour in colours],
         "n_classes": len(drawn[0].kinds),
     }
-
-
-def _figure(plot: dict[str, Any], signs: dict[str, int]) -> Figure:
-    figure = plotly_figure(plot["chart"], signs)
-    figure["layout"]["height"] += ROOM * plot["wide"]
-    return figure

@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from setminus.report.charts.chart import Bars, Chart, Line, Mark, Points
-from setminus.report.charts.numbers import chart_in_words, chart_table
-from setminus.report.charts.plotly_charts import plotly_figure
-from setminus.report.charts.signs import places
+from setminus.charts.chart import Bars, Chart, Line, Mark, Points, chart_in_words, chart_table
+from setminus.charts.vega import Figure, figures
 from setminus.report.page import same_experiment
-from setminus.report.theme import Figure
 from setminus_paper.figures import title_of
 from setminus_paper.report.fairness_rows import KINDS, METRICS, RULES, Row, estimate, rows_of
 from setminus_paper.report.fairness_standing import (
@@ -58,8 +55,6 @@ ABOUT_ROWS = {
     ),
 }
 TRADE = ("equalized odds gap, sum", "accuracy")
-EDGE = {"width": 1, "color": "#FFFFFF"}
-"""Around a mean, to tell it from the seeds around it."""
 
 
 def charts(records: Sequence[Record]) -> list[Chart]:
@@ -100,18 +95,14 @@ def fairness_tables_section(records: Sequence[Record]) -> dict[str, Any]:
     Returns
     -------
     dict
-        Names of the template; `figures` maps the id of a figure to its plotly dictionary.
+        Names of the template.
     """
     name, _ = same_experiment(records[0])
     rows = rows_of(records)
     seeds = sorted({seed for row in rows for seed in row.seeds})
     data = records[-1]["config"]["data"]
     trades = _trades(rows)
-    signs = places([chart for chart, _ in trades])
-    figures = [_with_seeds(chart, clouds, own) for (chart, clouds), own in zip(trades, signs, strict=True)]
-    _share_axes(figures)
-    seconds = _seconds(rows)
-    plots = [_plot(f"chart-{number}", *drawn) for number, drawn in enumerate([*trades, (seconds, [])])]
+    plots = [*_trade_figures(trades), *figures([_seconds(rows)], "seconds")]
     return {
         "template": "fairness_tables.html.j2",
         "package": "setminus_paper.report",
@@ -128,7 +119,7 @@ def fairness_tables_section(records: Sequence[Record]) -> dict[str, Any]:
         "seconds": plots[-1],
         "standing": standing(rows, RULES[0]),
         "command": records[-1]["command"],
-        "figures": dict(zip([plot["id"] for plot in plots], [*figures, plotly_figure(seconds)], strict=True)),
+        "figures": plots,
     }
 
 
@@ -214,27 +205,25 @@ def _cloud(rows: Sequence[Row], name: str) -> Points:
     return Points(gaps, accuracies, name)
 
 
-def _with_seeds(chart: Chart, clouds: Sequence[Points], signs: dict[str, int]) -> Figure:
-    """The chart with each seed as a small point below the large one of the mean."""
-    figure = plotly_figure(replace(chart, marks=[*clouds, *chart.marks]), signs)
-    for place, trace in enumerate(figure["data"]):
-        cloud = place < len(clouds)
-        trace["marker"] |= {"size": 5, "opacity": 0.5} if cloud else {"size": 13, "line": EDGE}
-        trace["legendgroup"], trace["showlegend"] = trace["name"], not cloud
-        # the cloud itself is the spread
-        trace.pop("error_y", None)
-    # room for the legend is reckoned by the marks, of which the clouds are not named
-    figure["layout"]["height"] -= 15 * len(clouds)
-    return figure
-
-
-def _share_axes(figures: Sequence[Figure]) -> None:
-    """Give all figures the same axes, so that a place in one is the same in the others."""
-    for axis in "xy":
-        values = [value for figure in figures for trace in figure["data"] for value in trace[axis]]
+def _trade_figures(trades: Sequence[tuple[Chart, list[Points]]]) -> list[Figure]:
+    """Each chart with its seeds as small points below the means, all with the same axes."""
+    ends = []
+    for axis in ("x", "y"):
+        values = [v for chart, clouds in trades for mark in (*chart.marks, *clouds) for v in getattr(mark, axis)]
         margin = 0.06 * (max(values) - min(values)) or 0.01
-        for figure in figures:
-            figure["layout"][f"{axis}axis"] |= {"range": [min(values) - margin, max(values) + margin]}
+        ends.append((min(values) - margin, max(values) + margin))
+    charts = []
+    for chart, clouds in trades:
+        # the cloud itself is the spread
+        means = [replace(mark, low=None, high=None) if isinstance(mark, Line) else mark for mark in chart.marks]
+        small = [replace(cloud, small=True) for cloud in clouds]
+        charts.append(replace(chart, marks=[*small, *means], x_range=ends[0], y_range=ends[1]))
+    made = []
+    for figure, (chart, clouds) in zip(figures(charts), trades, strict=True):
+        seeds = [replace(cloud, name=f"{cloud.name}, each seed") for cloud in clouds]
+        heads, rows = chart_table(replace(chart, marks=[*chart.marks, *seeds]))
+        made.append(replace(figure, about=chart_in_words(chart), heads=heads, rows=rows))
+    return made
 
 
 def _seconds(rows: Sequence[Row]) -> Chart:
@@ -244,9 +233,3 @@ def _seconds(rows: Sequence[Row]) -> Chart:
         "share the time. Medians."
     )
     return Chart("Seconds for one seed", "", "seconds", [bars], caption)
-
-
-def _plot(name: str, chart: Chart, clouds: Sequence[Points]) -> dict[str, Any]:
-    seeds = [replace(cloud, name=f"{cloud.name}, each seed") for cloud in clouds]
-    heads, rows = chart_table(replace(chart, marks=[*chart.marks, *seeds]))
-    return {"id": name, "chart": chart, "about": chart_in_words(chart), "heads": heads, "rows": rows}

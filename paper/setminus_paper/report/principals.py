@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import mean
 from typing import Any
 
-from setminus.report.charts.chart import Bars, Chart, Rule
+from setminus.charts.chart import Bars, Chart, Rule
 
 __all__ = ["charts", "summary"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setminus.report.charts.chart import Bars, Chart
+from setminus.charts.chart import Bars, Chart
 from setminus_paper.claims.over_seeds import mean_and_deviation
 
 __all__ = ["charts", "summary"]

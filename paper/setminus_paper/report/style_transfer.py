@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from setminus.report.charts.chart import Chart, Line
-from setminus.report.charts.numbers import chart_in_words, chart_table
-from setminus.report.charts.plotly_charts import plotly_figure
-from setminus.report.charts.signs import places
+from setminus.charts.chart import Chart, Line
+from setminus.charts.vega import figures
 from setminus.report.page import same_experiment
 from setminus_paper.figures import title_of
 from setminus_paper.report.sample_grids import sample_grids
@@ -40,18 +38,13 @@ def style_transfer_section(records: Sequence[Record]) -> dict[str, Any]:
     Returns
     -------
     dict
-        Names of the template; `figures` maps the id of a figure to its plotly dictionary.
+        Names of the template.
     """
     name, scale = same_experiment(records[0])
     own, rows, drawn = about(name), rows_of(records), charts(records)
     samples = sample_grids(records)
     seeds = {record["seed"] for record in records}
-    plots = []
-    for number, chart in enumerate(drawn):
-        heads, numbers = chart_table(chart)
-        plots.append(
-            {"id": f"curve-{number}", "chart": chart, "about": chart_in_words(chart), "heads": heads, "rows": numbers}
-        )
+    plots = figures(drawn, "curve")
     minutes = sum(record["seconds"] for record in records) / 60
     return {
         "template": "style_transfer.html.j2",
@@ -73,10 +66,7 @@ def style_transfer_section(records: Sequence[Record]) -> dict[str, Any]:
         "no_samples": own.no_samples,
         "plots": plots,
         "command": records[-1]["command"],
-        "figures": {
-            plot["id"]: plotly_figure(chart, signs)
-            for plot, chart, signs in zip(plots, drawn, places(drawn), strict=True)
-        },
+        "figures": plots,
     }
 
 

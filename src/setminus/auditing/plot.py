@@ -1,36 +1,234 @@
-"""An audit as one figure; colours are told apart without colour vision, and lines and markers in grey."""
+"""The charts of audited models: rates, reliability and scores of each group, in notebooks and in the page."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from setminus.core.groups import group_name
-from setminus.errors import MissingExtraError
+from setminus.charts.chart import SIGNS, Chart, Dots, Line, Mark, Span
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from setminus.auditing.result import Audit
+    from setminus.charts.picture import Plot
 
-__all__ = ["plot_audit"]
+__all__ = ["Shown", "choose_shown", "label_name", "plot_audit", "rate_charts", "reliability_charts", "score_charts"]
 
-# Okabe and Ito's colours, without the yellow that white paper swallows
-_COLOURS = ["#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000", "#7F7F7F"]
-_MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
-_LINES = ["-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (5, 5))]
-_PANELS = 3
+Models = Sequence[tuple[str, Mapping[str, Any]]]
+"""The title of each model and its audit, as `Audit.to_dict` gives it."""
+
+MAX_CLASSES = 4
+RATES = {
+    "selection_rate": "Selection rate",
+    "true_positive_rate": "True positive rate",
+    "false_positive_rate": "False positive rate",
+    "accuracy": "Accuracy",
+}
+GAP, OTHERS, EXACT = "gap between the groups", "smaller groups", "exact"
+COARSE = 2
+"""Bins of a histogram that are drawn as one: fifty bins are noise to the eye."""
 
 
-def plot_audit(audit: Audit) -> Figure:
+@dataclass(frozen=True)
+class Shown:
+    """The groups and classes that charts show: as many as an eye can tell apart.
+
+    Attributes
+    ----------
+    groups : tuple of str
+        All groups.
+    signs : dict of str to int
+        The groups with a sign of their own, the largest ones, and the place of that sign.
+    judged : tuple
+        Classes with rates and a reliability curve: the second of two, the most frequent of more.
+    labels : tuple
+        Classes whose rows have histograms.
+    n_judged : int
+        How many classes could have rates.
+    names : mapping of str to str
+        Names of classes, where these differ from the labels.
+    """
+
+    groups: tuple[str, ...]
+    signs: dict[str, int]
+    judged: tuple[Any, ...]
+    labels: tuple[Any, ...]
+    n_judged: int
+    names: Mapping[str, str]
+
+    def class_name(self, label: Any) -> str:
+        """The name of a class."""
+        return self.names.get(str(label), str(label))
+
+
+def label_name(label: Any) -> str:
+    """A group's label as a record holds it, as text: where columns were crossed, it is a list.
+
+    Examples
+    --------
+    >>> label_name("f"), label_name(["f", 30])
+    ('f', 'f, 30')
+    """
+    return ", ".join(map(str, label)) if isinstance(label, list | tuple) else str(label)
+
+
+def choose_shown(audit: Mapping[str, Any], names: Mapping[str, str] | None = None) -> Shown:
+    """The largest groups and the most frequent classes of an audit.
+
+    Parameters
+    ----------
+    audit : mapping
+        Of `Audit.to_dict()`.
+    names : mapping of str to str, optional
+        Names of the classes.
+
+    Returns
+    -------
+    Shown
+
+    Examples
+    --------
+    >>> rates = [{"group": g, "label": 1, "n": n, "base_rate": 0.5} for g, n in zip("abcdefgh", range(8))]
+    >>> shown = choose_shown({"classes": [0, 1], "group_rates": rates}, {"1": "yes"})
+    >>> list(shown.signs), shown.class_name(1)
+    (['c', 'd', 'e', 'f', 'g', 'h'], 'yes')
+    """
+    rates: Sequence[Mapping[str, Any]] = audit["group_rates"]
+    sizes = {label_name(row["group"]): row["n"] for row in rates}
+    largest = sorted(sizes, key=lambda group: -sizes[group])[: len(SIGNS)]
+    groups = tuple(sorted(sizes))
+    frequency: dict[Any, float] = {}
+    for row in rates:
+        frequency[row["label"]] = frequency.get(row["label"], 0.0) + row["n"] * (row["base_rate"] or 0.0)
+    frequent = sorted(frequency, key=lambda label: -frequency[label])[:MAX_CLASSES]
+    judged = tuple(label for label in frequency if label in frequent)
+    return Shown(
+        groups=groups,
+        signs={group: place for place, group in enumerate(group for group in groups if group in largest)},
+        judged=judged,
+        labels=tuple(audit["classes"]) if len(audit["classes"]) == 2 else judged,
+        n_judged=len(frequency),
+        names=names or {},
+    )
+
+
+def rate_charts(models: Models, shown: Shown, label: Any, rates: Sequence[str]) -> list[Chart]:
+    """Rates of each group for one class, a chart for each rate, the models below each other.
+
+    All axes are equally wide, so that gaps can be compared; the band from the lowest to the highest group is the gap.
+
+    Parameters
+    ----------
+    models : sequence of (title, audit)
+    shown : Shown
+    label
+        The class.
+    rates : sequence of str
+        Keys of `RATES`.
+
+    Returns
+    -------
+    list of Chart
+    """
+    rows = [(title, [row for row in audit["group_rates"] if row["label"] == label]) for title, audit in models]
+    ends = {rate: _ends([row[rate] for _, some in rows for row in some]) for rate in rates}
+    width = 1.1 * max(high - low for low, high in ends.values())
+    return [_rate_chart(rows, rate, shown, _around(*ends[rate], width)) for rate in rates]
+
+
+def _rate_chart(rows: Any, rate: str, shown: Shown, reach: tuple[float, float]) -> Chart:
+    titles = [title for title, _ in rows]
+    found = {
+        title: {label_name(row["group"]): row[rate] for row in some if row[rate]["value"] is not None}
+        for title, some in rows
+    }
+    values = [[interval["value"] for interval in found[title].values()] for title in titles]
+    lows, highs = ([pick(some) if some else None for some in values] for pick in (min, max))
+    marks: list[Mark] = [Span(titles, lows, highs, GAP)]
+    undefined = {"value": None, "low": None, "high": None}
+    for group in shown.signs:
+        own = [found[title].get(group, undefined) for title in titles]
+        marks.append(Dots(titles, *([one[key] for one in own] for key in ("value", "low", "high")), group))
+    others = [(title, *one) for title in titles for one in found[title].items() if one[0] not in shown.signs]
+    if others:
+        names, intervals = [group for _, group, _ in others], [one for *_, one in others]
+        columns = ([one[key] for one in intervals] for key in ("value", "low", "high"))
+        marks.append(Dots([title for title, *_ in others], *columns, OTHERS, notes=names, role="reference"))
+    return Chart(RATES[rate], RATES[rate].lower(), "", marks, x_range=reach, x_format="%")
+
+
+def reliability_charts(models: Models, shown: Shown, label: Any) -> list[Chart]:
+    """Observed frequency against predicted probability of one class, a chart for each model."""
+    charts = []
+    for title, audit in models:
+        marks: list[Mark] = [Line([0, 1], [0, 1], EXACT, markers=False, role="reference")]
+        for curve in audit["calibration"]["curves"]:
+            if curve["label"] == label and label_name(curve["group"]) in shown.signs:
+                notes = [f"{count:,} rows" for count in curve["count"]]
+                marks.append(Line(curve["predicted"], curve["observed"], label_name(curve["group"]), notes=notes))
+        reach = (-0.02, 1.02)
+        charts.append(
+            Chart(title, "predicted", "observed", marks, x_range=reach, y_range=reach, x_format="%", y_format="%")
+        )
+    return charts
+
+
+def score_charts(models: Models, shown: Shown, label: Any) -> list[Chart]:
+    """Histograms of the scores of each group among the rows of one label, a chart for each model.
+
+    Equal outlines are what equalized odds asks. The axis of shares is logarithmic: most scores are near 0 or 1, and
+    those between decide.
+    """
+    own = [
+        [one for one in audit["histograms"] if one["label"] == label and label_name(one["group"]) in shown.signs]
+        for _, audit in models
+    ]
+    # one scale for all, or the eye compares axes instead of outlines
+    shares = [share for some in own for one in some for share in coarse(one)[1] if share > 0]
+    reach = (0.9 * max(min(shares, default=0.001), 0.0005), 1.0)
+    charts = []
+    for (title, _), histograms in zip(models, own, strict=True):
+        marks: list[Mark] = []
+        for histogram in histograms:
+            edges, share = coarse(histogram)
+            bins = list(pairwise(edges))
+            middles = [(low + high) / 2 for low, high in bins]
+            notes = [f"score from {low:.2f} to {high:.2f}" for low, high in bins]
+            name = label_name(histogram["group"])
+            marks.append(Line(middles, share, name, markers=False, steps=True, notes=notes))
+        charts.append(
+            Chart(
+                title,
+                "score",
+                "share of rows",
+                marks,
+                y_scale="log",
+                y_format="%",
+                x_range=(0.0, 1.0),
+                y_range=reach,
+                height=210,
+            )
+        )
+    return charts
+
+
+def coarse(histogram: Mapping[str, Any]) -> tuple[list[float], list[float]]:
+    """Edges and shares of a histogram with two neighbouring bins as one.
+
+    Examples
+    --------
+    >>> coarse({"edges": [0.0, 0.25, 0.5, 0.75, 1.0], "share": [0.125, 0.125, 0.25, 0.5]})
+    ([0.0, 0.5, 1.0], [0.25, 0.75])
+    """
+    share = list(histogram["share"])
+    return list(histogram["edges"])[::COARSE], [a + b for a, b in zip(share[::2], share[1::2], strict=True)]
+
+
+def plot_audit(audit: Audit) -> Plot:
     """Rates by group with intervals, reliability by group, and scores by group and label.
 
-    The scores are drawn as the share of the group above each threshold: among the rows of one label, curves
-    that lie on each other are equal odds at every threshold.
-
-    At most eight groups (the largest) and three classes are drawn; the tables hold the rest.
+    At most six groups (the largest) and four classes (the most frequent) are drawn; the tables have all.
 
     Parameters
     ----------
@@ -38,120 +236,46 @@ def plot_audit(audit: Audit) -> Figure:
 
     Returns
     -------
-    matplotlib.figure.Figure
+    Plot
+        Shown by a notebook; `save` writes it to a PNG or SVG file.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError("a plot", "matplotlib", extra="cli") from error
-    sizes = {row.group: row.n for row in audit.group_rates}
-    largest = sorted(sizes, key=lambda group: -sizes[group])[: len(_COLOURS)]
-    groups = [group for group in audit.groups if group in largest]
-    judged = list(dict.fromkeys(row.label for row in audit.group_rates))[:_PANELS]
-    labels = audit.classes[:_PANELS]
+    from setminus.charts.picture import plot
 
-    # two classes: one reliability panel and two of scores share a line; more: a line of each
-    lines = 1 if len(judged) == 1 else 2
-    rates_height, lines_height = 1.1 + 0.32 * len(groups) * max(1, 0.7 * len(judged)), 0.4 + 3.6 * lines
-    figure = Figure(figsize=(11, rates_height + lines_height), layout="constrained")
-    upper, lower = figure.subfigures(2, 1, squeeze=False, height_ratios=[rates_height, lines_height])[:, 0]
-    _draw_rates(upper.subplots(1, 4, sharey=True), audit, groups, judged)
-    panels = lower.subplots(lines, (len(judged) + len(labels)) // lines).ravel()
-    for axes, label in zip(panels, judged, strict=False):
-        _draw_reliability(axes, audit, groups, label)
-    for axes, label in zip(panels[len(judged) :], labels, strict=True):
-        _draw_scores(axes, audit, groups, label)
-    handles, names = panels[0].get_legend_handles_labels()
-    lower.legend(handles, names, loc="outside lower center", ncols=min(len(names), 5), frameon=False)
-    parts = [f"{audit.n} rows"]
-    if len(groups) < len(audit.groups):
-        parts.append(f"the {len(groups)} largest of {len(audit.groups)} groups")
-    if len(labels) < len(audit.classes):
-        parts.append(f"{len(labels)} of {len(audit.classes)} classes")
+    record = audit.to_dict()
+    shown = choose_shown(record)
+    models: Models = [("", record)]
+    several = len(shown.judged) > 1
+    charts = [] if several else rate_charts(models, shown, shown.judged[0], list(RATES))
+    for rate in ("selection_rate", "true_positive_rate", "false_positive_rate") if several else ():
+        for label in shown.judged:
+            (chart,) = rate_charts(models, shown, label, [rate])
+            charts.append(replace(chart, title=f"{chart.title} of {label}"))
+    for label in shown.judged:
+        (chart,) = reliability_charts(models, shown, label)
+        charts.append(replace(chart, title=f"Reliability of P({label})"))
+    for label in shown.labels:
+        (chart,) = score_charts(models, shown, label)
+        charts.append(replace(chart, title=f"Scores of rows labelled {label}"))
+    if several:
+        # the same for all classes
+        charts += rate_charts(models, shown, shown.judged[0], ["accuracy"])
+    parts = [f"{audit.n:,} rows"]
+    if len(shown.signs) < len(shown.groups):
+        parts.append(f"the {len(shown.signs)} largest of {len(shown.groups)} groups")
+    if len(shown.judged) < shown.n_judged:
+        parts.append(f"the {len(shown.judged)} most frequent of {shown.n_judged} classes")
     parts += [f"{100 * audit.confidence:g} % intervals", f"leakage {max(audit.leakage.bits, 0):.3f} bits"]
-    figure.suptitle(", ".join(parts), fontsize="medium", x=0.01, ha="left")
-    return figure
+    columns = len(shown.judged) if several else 4
+    return plot(charts, columns=columns, widths=[210] * columns, title=", ".join(parts), signs=shown.signs)
 
 
-def _draw_rates(panels: Any, audit: Audit, groups: list[Any], judged: list[Any]) -> None:
-    columns = [
-        ("selection_rate", "selection rate"),
-        ("true_positive_rate", "true positive rate"),
-        ("false_positive_rate", "false positive rate"),
-        ("accuracy", "accuracy"),
-    ]
-    offsets = np.linspace(-0.25, 0.25, len(judged)) if len(judged) > 1 else [0.0]
-    for axes, (field, title) in zip(panels, columns, strict=True):
-        for row in audit.group_rates:
-            if row.group not in groups or row.label not in judged:
-                continue
-            if field == "accuracy" and row.label != judged[0]:
-                continue
-            g, c = groups.index(row.group), judged.index(row.label)
-            interval = getattr(row, field)
-            height = g + (0.0 if field == "accuracy" else offsets[c])
-            axes.plot([interval.low, interval.high], [height, height], color=_COLOURS[g], linewidth=2)
-            axes.plot(interval.value, height, _MARKERS[g], color=_COLOURS[g], markersize=6)
-            if len(judged) > 1 and field != "accuracy":
-                axes.annotate(
-                    _plain(row.label),
-                    (interval.high, height),
-                    xytext=(4, 0),
-                    textcoords="offset points",
-                    va="center",
-                    fontsize="x-small",
-                )
-        axes.set_title(title, fontsize="medium")
-        axes.set_xlim(-0.02, 1.02)
-        axes.set_ylim(len(groups) - 0.5, -0.5)
-        axes.grid(axis="x", alpha=0.3)
-        _tidy(axes)
-    panels[0].set_yticks(range(len(groups)), [_plain(group) for group in groups])
+def _around(low: float, high: float, width: float) -> tuple[float, float]:
+    """An axis of this width around both ends, not far below 0 or above 1."""
+    room = 0.03 * width
+    start = min(max((low + high - width) / 2, -room), 1 + room - width)
+    return start, start + width
 
 
-def _draw_reliability(axes: Axes, audit: Audit, groups: list[Any], label: Any) -> None:
-    axes.plot([0, 1], [0, 1], color="#999999", linewidth=1)
-    for curve in audit.calibration.curves:
-        if curve.group in groups and curve.label == label:
-            style = _style(groups.index(curve.group))
-            axes.plot(curve.predicted, curve.observed, markersize=4, label=_plain(curve.group), **style)
-    axes.set_xlabel(f"predicted P({_plain(label)})")
-    axes.set_ylabel("observed frequency")
-    axes.set_title("reliability", fontsize="medium")
-    axes.set_xlim(-0.02, 1.02)
-    axes.set_ylim(-0.02, 1.02)
-    _tidy(axes)
-
-
-def _draw_scores(axes: Axes, audit: Audit, groups: list[Any], label: Any) -> None:
-    for histogram in audit.histograms:
-        if histogram.group in groups and histogram.label == label:
-            style = _style(groups.index(histogram.group))
-            # from the right: the curve's height is the rate at which this threshold would select
-            reached = np.append(np.cumsum(histogram.share[::-1])[::-1], 0.0)
-            axes.plot(
-                histogram.edges, reached, markersize=4, markevery=(2 + groups.index(histogram.group), 10), **style
-            )
-    score = audit.classes[1] if len(audit.classes) == 2 else label
-    axes.set_xlabel(f"threshold on P({_plain(score)})")
-    axes.set_ylabel("share of the group above it")
-    axes.set_title(f"scores where y is {_plain(label)}", fontsize="medium")
-    axes.set_xlim(-0.02, 1.02)
-    axes.set_ylim(-0.02, 1.02)
-    _tidy(axes)
-
-
-def _style(g: int) -> dict[str, Any]:
-    return {"color": _COLOURS[g], "linestyle": _LINES[g], "marker": _MARKERS[g]}
-
-
-def _tidy(axes: Axes) -> None:
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def _plain(label: Any) -> str:
-    """A name as literal text: matplotlib would read dollars as mathematics, and pass over a leading underscore."""
-    name = group_name(label).replace("$", r"\$")
-    if len(name) > 32:
-        name = name[:31] + "…"
-    return f" {name}" if name.startswith("_") else name
+def _ends(intervals: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
+    known = [interval for interval in intervals if interval["value"] is not None]
+    return min((one["low"] for one in known), default=0.0), max((one["high"] for one in known), default=1.0)

@@ -15,7 +15,7 @@ from setminus.core.groups import group_name
 from setminus.text import printable
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from setminus.charts.picture import Plot
 
 __all__ = ["Audit"]
 
@@ -73,8 +73,11 @@ class Audit:
         """The audit in plain Python types, ready for JSON: undefined numbers are None."""
         return {"verdict": self.verdict, **_plain(self)}
 
-    def plot(self) -> Figure:
-        """A figure: rates by group, reliability by group, scores by group and label; needs matplotlib."""
+    def plot(self) -> Plot:
+        """Rates by group, reliability by group, scores by group and label: shown by a notebook, or saved to a file.
+
+        ``audit.plot().save("audit.png")`` writes a PNG or SVG file; needs the extra `cli`.
+        """
         from setminus.auditing.plot import plot_audit
 
         return plot_audit(self)

@@ -144,7 +144,7 @@ def _show(
     with tracked("write the page"):
         page = write_page(out / "index.html", [record for records in measured.values() for record in records])
     if picture is not None and "fairness" in measured:
-        from setminus.report.picture import draw_picture
+        from setminus.report.fairness import draw_picture
 
         with tracked("draw the picture"):
             draw_picture(measured["fairness"][0], picture)

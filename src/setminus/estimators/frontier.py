@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from operator import index as whole
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,10 @@ from setminus.core.gaps import (
     equal_opportunity_from_table,
     equalized_odds_from_table,
 )
-from setminus.errors import MissingExtraError, UserError
+from setminus.errors import UserError
+
+if TYPE_CHECKING:
+    from setminus.charts.picture import Plot
 
 __all__ = [
     "COUNTED",
@@ -173,28 +176,38 @@ class Frontier:
             raise UserError(f"index is {index}, the frontier has {len(self)} points", expected="one of them, from 0")
         return replace(self, chosen=whole(index) % len(self))
 
-    def plot(self, ax: Any = None) -> Any:
-        """Score against gap: the best trades, each strength at offsets 0, and the chosen point. Returns the axes."""
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError as error:
-            raise MissingExtraError("a plot", "matplotlib", extra="cli") from error
-        if ax is None:
-            _, ax = plt.subplots(figsize=(6, 4), layout="constrained")
-        best = self.pareto()
-        untouched = (self.offsets == 0).all(axis=1)
-        ax.scatter(self.gap[untouched], self.score[untouched], s=12, color="0.6", linewidths=0, label="offsets 0")
-        ax.plot(self.gap[best], self.score[best], color="#0072B2", marker=".", label="best at its gap")
-        mark = {"marker": "*", "s": 180, "color": "#D55E00", "edgecolors": "black", "zorder": 3}
-        ax.scatter(self.gap[self.chosen], self.score[self.chosen], **mark, label="chosen")
+    def plot(self) -> Plot:
+        """Score against gap: the best trades, each strength at offsets 0, and the chosen point.
+
+        A notebook shows it; ``frontier.plot().save("frontier.png")`` writes a PNG or SVG file; needs the extra `cli`.
+        """
+        from setminus.charts.chart import Points
+        from setminus.charts.frontier import frontier_chart
+        from setminus.charts.picture import plot
+
+        untouched = np.flatnonzero((self.offsets == 0).all(axis=1))
+        extra = Points(self.gap[untouched].tolist(), self.score[untouched].tolist(), "offsets 0", role="reference")
+        chart = frontier_chart(
+            self.score_name,
+            self.gap_name,
+            [self._point(i) for i in self.pareto()],
+            [("chosen", "chosen", self._point(self.chosen))],
+            background=[extra],
+        )
         # a strength at offsets 0 may be far from the best trades, and those are what the reader looks at
-        low, high, reach = self.score[best].min(), self.score[best].max(), self.gap[best].max()
+        gaps, scores = self.gap[self.pareto()], self.score[self.pareto()]
+        low, high = float(scores.min()), float(scores.max())
         margin = max(0.1 * (high - low), 1e-3)
-        ax.set(xlim=(0, 1.2 * max(reach, 0.01)), ylim=(low - margin, high + 1.5 * margin))
-        ax.set_xlabel(self.gap_name.replace("_", " ") + " gap, out of fold")
-        ax.set_ylabel(self.score_name.replace("_", " ") + ", out of fold")
-        ax.legend(loc="lower right")
-        return ax
+        reach = {"x_range": (0.0, 1.2 * max(float(gaps.max()), 0.01)), "y_range": (low - margin, high + margin)}
+        return plot([replace(chart, **reach)], widths=[460])
+
+    def _point(self, index: Any) -> dict[str, Any]:
+        """A point as a record has it."""
+        decision: dict[str, Any] = {"offsets": self.offsets[index].tolist()}
+        if self.offsets.shape[1] == 2:
+            decision = {"threshold": float(self.threshold[index])}
+        numbers = {name: float(getattr(self, name)[index]) for name in ("strength", "score", "gap")}
+        return {**numbers, **decision}
 
 
 def _accuracy(confusion: Floats) -> Floats:

@@ -1,27 +1,40 @@
-"""The section on a model that was made to ignore something: a record to what its template shows."""
+"""The section and the picture of a model that ignores something, from its record alone."""
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from setminus.report.lead import lead
-from setminus.report.numbers import gap_key, gap_title
-from setminus.report.pieces import audited
-from setminus.report.trade import decision, frontier_figure, frontier_rows
+from setminus.auditing.plot import choose_shown, rate_charts
+from setminus.charts.chart import Chart, spread_evenly
+from setminus.charts.frontier import decision_text, frontier_chart
+from setminus.charts.vega import figures
+from setminus.report.audit import audited
 
-__all__ = ["fairness_section"]
+__all__ = ["draw_picture", "fairness_section"]
 
 HEADINGS = {
-    "ignored": ("Ignored", "What is ignored, and why leaving it out is not enough"),
+    "ignored": ("Ignored", "What the model ignores"),
     "compare": ("Before and after", "Before and after"),
     "trade": ("Cost", "What fairness costs here"),
-    "reliability": ("Probabilities", "Do the probabilities mean what they say?"),
-    "scores": ("Scores", "Where the scores of each group lie"),
+    "reliability": ("Probabilities", "Are the probabilities calibrated?"),
+    "scores": ("Scores", "Scores of each group"),
     "check": ("Conditions", "Does the method apply here?"),
     "use": ("Use", "How to use it"),
-    "table": ("Table", "What was read, and what was done with it"),
+    "table": ("Table", "The table and its columns"),
 }
+GAP_KEYS = {
+    "equalized_odds (sum)": "equalized_odds_sum",
+    "equalized_odds (max)": "equalized_odds_max",
+    "equal_opportunity": "equal_opportunity",
+    "demographic_parity": "demographic_parity",
+}
+"""The names of gaps in a frontier, and their keys in an audit."""
+MAX_ROWS = 40
+"""Best trades in the table; the figure has them all."""
 
 
 def fairness_section(record: dict[str, Any]) -> dict[str, Any]:
@@ -36,46 +49,97 @@ def fairness_section(record: dict[str, Any]) -> dict[str, Any]:
     Returns
     -------
     dict
-        Names of the template; `figures` maps the id of a figure to its plotly dictionary.
+        Names of the template.
     """
     task, metrics = record["task"], record["metrics"]
-    frontier = metrics["frontier"]
+    frontier, predictable = metrics["frontier"], metrics["betrayed"]
     before, after = metrics["models"][0], metrics["models"][-1]
-    gap = gap_key(frontier["gap_name"])
-    shared = audited(record, [before, after], headings=HEADINGS, bounded=gap)
-    tested = [point for model in (before, after) for point in _tested(model, gap, frontier["score_name"])]
+    gap = GAP_KEYS[frontier["gap_name"]]
+    shared = audited(record, [before, after], gap, headings=HEADINGS)
+    tested = _tested([before, after], gap, frontier["score_name"])
+    (trade,) = figures([_trade_chart(frontier, tested)], "frontier")
     return {
         **shared,
         "template": "fairness.html.j2",
         "title": f"Predicting {task['label']}, ignoring {task['ignored']}",
-        "rows": f"{task['rows']['train']:,} rows to learn from, {task['rows']['test']:,} to judge by",
-        "lead": lead([before["audit"], after["audit"]], gap, shared["drawn"]),
-        "betrayed": metrics["betrayed"],
-        "telling": metrics["betrayed"] is not None and _telling(**metrics["betrayed"]),
+        "rows": f"{task['rows']['train']:,} training rows, {task['rows']['test']:,} test rows",
+        "bounded": gap,
+        "attribute": predictable,
+        "attribute_predictable": predictable is not None and _better_than_guessing(**predictable),
         "sees_ignored": _sees_ignored(task),
         "groups_needed": task.get("groups_needed", False),
         "before": before,
         "after": after,
-        "gap": gap,
-        "gap_title": gap_title(gap),
         "frontier": frontier,
         "frontier_rows": frontier_rows(frontier, tested),
+        "trade": trade,
         "tested": bool(tested),
         "kept": frontier["chosen"]["gap"] <= frontier["tolerance"],
         "kept_on_test": (after["audit"][gap]["value"] or 0.0) <= frontier["tolerance"],
-        "decision": decision(frontier["chosen"]),
-        "figures": {**shared["figures"], "frontier": frontier_figure(frontier, tested)},
+        "decision": decision_text(frontier["chosen"]),
+        "figures": [*shared["figures"], trade],
     }
 
 
-def _tested(model: dict[str, Any], gap: str, score: str) -> list[tuple[str, float, float]]:
-    """The frontier's two numbers on the test rows; none where the audit does not know that score."""
-    measured = model["audit"].get(score)
-    value = measured["value"] if isinstance(measured, dict) else measured
-    found = model["audit"][gap]["value"]
-    if value is None or found is None:
-        return []
-    return [(f"{model['title']}, on the test rows", found, value)]
+def draw_picture(record: dict[str, Any], path: str | os.PathLike[str]) -> None:
+    """Draw the cost of fairness, and the rates of each group before and after.
+
+    Parameters
+    ----------
+    record : dict
+        Of a run whose job is "fairness", as `setminus demo` writes it.
+    path : path
+        A PNG or SVG file.
+    """
+    from setminus.charts.picture import plot
+
+    models = [record["metrics"]["models"][0], record["metrics"]["models"][-1]]
+    frontier = record["metrics"]["frontier"]
+    gap = GAP_KEYS[frontier["gap_name"]]
+    trade = _trade_chart(frontier, _tested(models, gap, frontier["score_name"]))
+    shown = choose_shown(models[-1]["audit"], record["task"].get("labels", {}))
+    titled = [(title, model["audit"]) for title, model in zip(("before", "after"), models, strict=True)]
+    rates = rate_charts(titled, shown, shown.judged[0], ["true_positive_rate", "false_positive_rate"])
+    height = 230
+    charts = [replace(chart, height=height) for chart in (trade, *rates)]
+    plot(charts, widths=[400, 210, 210], signs={**shown.signs, "best trades": 1}).save(path)
+
+
+def frontier_rows(frontier: dict[str, Any], tested: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The points of the figure, for its table: `name`, `point` (a name for scripts), `gap`, `score` and more."""
+    best = frontier["best"]
+    rows = [
+        {"name": "chosen", "point": "chosen", **frontier["chosen"]},
+        {"name": "before", "point": "untouched", **frontier["untouched"]},
+        *({"point": "tested", **one} for one in tested),
+    ]
+    rows += [
+        {"name": f"best trade {i + 1} of {len(best)}", "point": f"best-{i}", **best[i]}
+        for i in spread_evenly(len(best), MAX_ROWS)
+    ]
+    # the column names the kind already
+    return [{**row, "decision": decision_text(row).split(" ", 1)[1] if "strength" in row else ""} for row in rows]
+
+
+def _trade_chart(frontier: dict[str, Any], tested: Sequence[dict[str, Any]]) -> Chart:
+    marked: list[tuple[str, Any, Mapping[str, Any]]] = [
+        ("before", "before", frontier["untouched"]),
+        ("chosen", "chosen", frontier["chosen"]),
+        *((one["name"], role, one) for one, role in zip(tested, ("before", "chosen"), strict=False)),
+    ]
+    names = frontier["score_name"], frontier["gap_name"]
+    return frontier_chart(*names, frontier["best"], marked, tolerance=frontier["tolerance"])
+
+
+def _tested(models: Sequence[dict[str, Any]], gap: str, score: str) -> list[dict[str, Any]]:
+    """The frontier's two numbers on the test rows, of models whose audit has that score."""
+    found = []
+    for model in models:
+        value = model["audit"].get(score)
+        value = value["value"] if isinstance(value, dict) else value
+        own = {"name": f"{model['title']}, test rows", "gap": model["audit"][gap]["value"], "score": value}
+        found += [own] if own["gap"] is not None and value is not None else []
+    return found
 
 
 def _sees_ignored(task: dict[str, Any]) -> bool:
@@ -84,6 +148,6 @@ def _sees_ignored(task: dict[str, Any]) -> bool:
     return not names.isdisjoint(task["features"])
 
 
-def _telling(accuracy: float, largest_group: float, auc: float | None) -> bool:
-    """Whether the features tell the groups better than a guess."""
+def _better_than_guessing(accuracy: float, largest_group: float, auc: float | None) -> bool:
+    """Whether the features predict the group better than a guess."""
     return accuracy > largest_group + 0.02 or (auc is not None and auc > 0.6)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, version
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "fairness": fairness_section,
     "translation": translation_section,
 }
+END_OF_SCRIPT = "\n// end of the script\n"
 EXTENSIONS = "setminus.sections"
 """Entry points of other packages: the job of their records, and the function from all records of one experiment to its
 section, whose `package` holds its template."""
@@ -44,7 +47,7 @@ def build_page(records: Sequence[dict[str, Any]]) -> str:
         Html with style, script and figures inside; every text that comes from a record is escaped.
     """
     if not records:
-        raise RecordError("no records came", expected="at least one, for example the last of `setminus demo`")
+        raise RecordError("no records came", expected="at least one, such as the last of `setminus demo`")
     experiments = experiment_sections()
     unknown = sorted({str(record.get("job")) for record in records} - {*SECTIONS, *experiments})
     if unknown:
@@ -52,14 +55,14 @@ def build_page(records: Sequence[dict[str, Any]]) -> str:
         raise RecordError(f"no section shows the job {', '.join(unknown)}", expected=f"one of {known}")
     groups = _together(records)
     sections = [{"id": number, "brief": False, **_section(group)} for number, group in enumerate(groups)]
-    figures = {f"{section['id']}-{name}": figure for section in sections for name, figure in section["figures"].items()}
+    figures = {f"{section['id']}-{figure.id}": figure.spec for section in sections for figure in section["figures"]}
     packages = {section["package"] for section in sections if "package" in section}
     template = _environment(packages).get_template("page.html.j2")
     page: str = template.render(
         records=[_made_by(group) for group in groups],
         sections=sections,
         figures_json=_script_safe(json.dumps(figures, allow_nan=False)),
-        plotly_js=_plotly_js(),
+        vega_js=_vega_script(),
     )
     return page
 
@@ -145,7 +148,7 @@ def _environment(packages: Iterable[str]) -> Any:
     try:
         import jinja2
     except ImportError as error:
-        raise MissingExtraError("the page", "jinja2 and plotly", extra="cli") from error
+        raise MissingExtraError("the page", "jinja2 and vl-convert-python", extra="cli") from error
     environment = jinja2.Environment(
         loader=jinja2.ChoiceLoader([jinja2.PackageLoader(name) for name in ("setminus.report", *packages)]),
         autoescape=True,
@@ -161,12 +164,24 @@ def _environment(packages: Iterable[str]) -> Any:
     return environment
 
 
-def _plotly_js() -> str:
+@functools.cache
+def _vega_script() -> str:
+    """The script that draws the figures; making it takes two seconds, so that it is kept among the user's caches."""
     try:
-        from plotly.offline import get_plotlyjs
+        import vl_convert
     except ImportError as error:
-        raise MissingExtraError("the page", "jinja2 and plotly", extra="cli") from error
-    script: str = get_plotlyjs()
+        raise MissingExtraError("the page", "jinja2 and vl-convert-python", extra="cli") from error
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "setminus"
+    file = folder / f"vega-{version('vl-convert-python')}.js"
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        kept = file.read_text(encoding="utf-8")
+        if kept.endswith(END_OF_SCRIPT):
+            return kept
+    script: str = vl_convert.javascript_bundle().strip() + END_OF_SCRIPT
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        with atomic_write(file) as partial:
+            partial.write_text(script, encoding="utf-8")
     return script
 
 

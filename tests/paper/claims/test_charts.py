@@ -7,7 +7,7 @@ from importlib import import_module
 import pytest
 from setminus_paper.experiments import LABORATORY
 
-from setminus.report.charts.chart import Bars, Line, Points, Rule, Surface
+from setminus.charts.chart import Bars, Line, Points, Rule, Surface
 from tests.paper.claims.committed import committed, has_the_keys_of
 
 PANELS = [[Points] * 2, *[[Surface] * 2] * 3]

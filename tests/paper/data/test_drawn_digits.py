@@ -6,12 +6,11 @@ import sys
 
 import numpy as np
 import pytest
+from setminus.datasets.images import resize
 from setminus_paper.data import drawn_digits
 from setminus_paper.data.drawn_digits import CONTRAST, DRAWN_SETS, FONTS, LUMINANCE, draw_digits
 from setminus_paper.data.images import class_names, load_images
 from sklearn.neighbors import KNeighborsClassifier
-
-from setminus.datasets.images import resize
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +130,7 @@ def test_matplotlib_lends_its_fonts_and_is_not_imported():
 def test_what_is_not_installed_is_named_with_its_extra(monkeypatch, absent):
     monkeypatch.setitem(sys.modules, absent, None)
     with pytest.raises(
-        ImportError, match=r'drawing digits needs pillow, and the fonts .* pip install "setminus\[cli\]"'
+        ImportError, match=r"drawing digits needs pillow, and the fonts .* pip install matplotlib pillow"
     ):
         draw_digits(1)
 

@@ -2,8 +2,8 @@
 
 import json
 
+import altair as alt
 import numpy as np
-import plotly.graph_objects as go
 import pytest
 from setminus_paper.report.adaptation_charts import (
     class_chart,
@@ -15,10 +15,9 @@ from setminus_paper.report.adaptation_charts import (
 )
 from setminus_paper.report.adaptation_rows import pairs_of
 
-from setminus.report.charts.chart import Bars, Line, Points, Rule
-from setminus.report.charts.matplotlib_charts import draw
-from setminus.report.charts.plotly_charts import plotly_figure
-from setminus.report.charts.signs import look
+from setminus.charts.chart import Bars, Line, Points, Rule, sign_of
+from setminus.charts.picture import draw
+from setminus.charts.vega import vega_lite
 from tests.made_adaptation import STEPS, made_record, made_records
 
 
@@ -116,14 +115,14 @@ def test_a_method_has_one_sign_and_no_two_of_a_chart_are_alike(pairs, every):
     signs = signs_of(pairs)
     for chart in every:
         names = [mark.name for mark in chart.marks if isinstance(mark, Line | Bars | Points)]
-        looks = [look(signs[name]) for name in names]
+        looks = [sign_of(signs[name]) for name in names]
         assert len({one.colour for one in looks}) == len(names)
 
 
-def test_both_renderers_draw_all_of_them(pairs, every, tmp_path):
-    # one of each sort: plotly takes its time to check them
+def test_all_of_them_are_drawn(pairs, every, tmp_path):
+    # one of each sort: the schema takes its time to check them
     sorts = {chart.title.split(": ")[-1][:12]: chart for chart in every}
     for chart in sorts.values():
-        go.Figure(json.loads(json.dumps(plotly_figure(chart, signs_of(pairs)), allow_nan=False)))
+        alt.Chart.from_dict(json.loads(json.dumps(vega_lite(chart, signs_of(pairs)), allow_nan=False)))
     draw(every[:1] + every[-1:], tmp_path / "charts.png")
     assert (tmp_path / "charts.png").stat().st_size > 10_000

@@ -1,14 +1,11 @@
 """The section of a fairness table: both rules, the paper beside ours, clouds of seeds, and no text as markup."""
 
-import json
-
 import pytest
 from setminus_paper.figures import charts_of, summary_of
 from setminus_paper.report.fairness_tables import charts, fairness_tables_section, summary
 
-from setminus.report.charts.signs import places
+from setminus.charts.chart import SIGNS, places
 from setminus.report.page import build_page
-from setminus.report.theme import SIGNS
 from tests.made_tables import ROWS, made_records
 
 
@@ -40,18 +37,14 @@ def test_no_two_series_of_a_chart_look_alike_in_black_and_white(records):
 
 
 def test_every_seed_is_a_small_point_and_every_mean_a_large_one(section):
-    figures = [section["figures"][plot["id"]] for plot in section["plots"]]
-    assert len(figures) == 4
-    for figure in figures:
-        small = [trace for trace in figure["data"] if trace["marker"]["size"] == 5]
-        large = [trace for trace in figure["data"] if trace["marker"]["size"] == 13]
-        assert sum(len(trace["x"]) for trace in small) == 10 * sum(len(trace["x"]) for trace in large)
-        assert {trace["name"] for trace in small} == {trace["name"] for trace in large if trace["showlegend"]}
-        for one, mean in zip(small, large, strict=True):
-            assert one["marker"]["symbol"] == mean["marker"]["symbol"]
-    assert sum(len(trace["x"]) for trace in figures[-1]["data"]) == 11 * len(ROWS)
-    ranges = {json.dumps([figure["layout"][axis]["range"] for axis in ("xaxis", "yaxis")]) for figure in figures}
-    assert len(ranges) == 1
+    assert len(section["plots"]) == 4
+    for plot in section["plots"]:
+        small = [mark for mark in plot.chart.marks if getattr(mark, "small", False)]
+        large = [mark for mark in plot.chart.marks if mark not in small]
+        assert sum(len(mark.x) for mark in small) == 10 * sum(len(mark.x) for mark in large)
+        assert [mark.name for mark in small] == [mark.name for mark in large] == [one["name"] for one in plot.legend]
+    assert sum(len(mark.x) for mark in plot.chart.marks) == 11 * len(ROWS)
+    assert len({(plot.chart.x_range, plot.chart.y_range) for plot in section["plots"]}) == 1
 
 
 def test_the_command_finds_the_same_by_the_name_of_the_table(records):

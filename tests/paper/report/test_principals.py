@@ -1,7 +1,7 @@
 import pytest
 from setminus_paper.report import principals
 
-from setminus.report.charts.chart import Bars, Rule
+from setminus.charts.chart import Bars, Rule
 
 NETWORK = {"oracle": 0.01, "pooled": 0.08, "mldg": 0.085, "trm": 0.077}
 LAST_LAYER = {"mldg": 0.025, "trm": 0.07, "trm_beyond": 0.02}

@@ -41,7 +41,6 @@ def test_samples_that_are_no_png_are_refused(text):
 
 
 def test_the_picture_shows_each_pixel_as_a_square(tmp_path):
-    pytest.importorskip("matplotlib")
     draw_grids(sample_grids([made_digits("vanilla", label="$x_1")]), tmp_path / "grid.png", scale=5)
     with Image.open(tmp_path / "grid.png") as image:
         pixels = np.asarray(image.convert("RGB"))
@@ -52,7 +51,6 @@ def test_the_picture_shows_each_pixel_as_a_square(tmp_path):
 
 
 def test_figure_3_has_the_first_domain_and_figure_4_both(tmp_path):
-    pytest.importorskip("matplotlib")
     records = [made_digits("vanilla", seed) for seed in (0, 250)]
     blue, red = [], []
     for module in (fig3, fig4):

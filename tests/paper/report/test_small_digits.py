@@ -1,7 +1,7 @@
 import pytest
 from setminus_paper.report import small_digits
 
-from setminus.report.charts.chart import Bars
+from setminus.charts.chart import Bars
 
 LABELS = {"source_only": "Source only", "vada": "VADA", "vada_orthogonal": "VADA + w_x \\ w_1 (EM)"}
 

@@ -30,7 +30,7 @@ def faces():
 
 def body(records):
     pytest.importorskip("jinja2")
-    pytest.importorskip("plotly")
+    pytest.importorskip("vl_convert")
     html = page.build_page(records)
     return html[html.index("<main") : html.index("</main>")]
 

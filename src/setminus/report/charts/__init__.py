@@ -1,1 +1,0 @@
-"""Charts described once, drawn by plotly on the page and by matplotlib in a file."""
