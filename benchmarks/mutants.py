@@ -92,7 +92,7 @@ def _judge(package: str, args: argparse.Namespace) -> int:
 
     record = summary(package, outcomes, len(everything), args.sample, args.seed)
     print(record)
-    at = {mutant.name: f"line {_line(mutant, root)}, {mutant.name}" for mutant in everything}
+    at = {mutant.name: f"line {_line(mutant, tree)}, {mutant.name}" for mutant in everything}
     record["survivors"] = {at[name]: accepted.get(name, "") for name in outcomes if outcomes[name] == "survived"}
     record["equivalent"] = {at[name]: reason for name, reason in equivalent.items() if name in at}
     for name in [*equivalent, *accepted]:
@@ -166,8 +166,8 @@ def _digest(paths: Iterable[Path]) -> str:
     return found.hexdigest()[:12]
 
 
-def _line(mutant: Mutant, root: Path) -> int:
-    return 1 + (root / mutant.path).read_bytes()[: mutant.start].count(b"\n")
+def _line(mutant: Mutant, tree: Path) -> int:
+    return 1 + (tree / mutant.path).read_bytes()[: mutant.start].count(b"\n")
 
 
 if __name__ == "__main__":

@@ -197,3 +197,11 @@ def test_a_point_that_cannot_group_thousands(numbers, proven):
     assert found.decisive is proven
     assert found.fractions
     assert found.numbers == len(numbers)
+
+
+def test_a_fraction_in_one_block_is_remembered_in_the_next():
+    found = Numerals(".")
+    for block in (["1.5", "2"], ["3", "4"]):
+        found.add(pa.chunked_array([block]), 0)
+        assert found.fractions
+    assert found.numbers == 4
