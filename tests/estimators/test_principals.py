@@ -266,3 +266,18 @@ def test_a_proxy_does_not_see_the_columns_it_stands_for(rows):
     flipped = frame.assign(sex=1 - frame["sex"])
     principal = model._parts(frame, None)[1][0]
     np.testing.assert_array_equal(principal, model._parts(flipped, None)[1][0])
+
+
+@pytest.mark.parametrize(
+    ("change", "y", "message"),
+    [
+        ({}, [1, 1], r"^y has one class only, 1: expected two or more\.$"),
+        ({}, [], r"^y has no rows: expected at least one of each class in each group\.$"),
+        ({"smoothing": -1}, [0, 1], r"^smoothing is -1: expected a finite number of rows >= 0\.$"),
+        ({"smoothing": np.inf}, [0, 1], "^smoothing is inf: expected a finite number"),
+        ({"n_bins": 1}, [0, 1], r"^n_bins is 1: expected at least 2, or there is one group and no principal\.$"),
+    ],
+)
+def test_what_a_group_principal_refuses_and_expects(change, y, message):
+    with pytest.raises(ValueError, match=message):
+        GroupPrincipal(**change).fit(None, y, sensitive_features=["a", "b"][: len(y)])

@@ -261,3 +261,10 @@ def test_a_last_line_that_is_cut_off_is_left_out_and_only_that():
     assert sniff(text, False, "t.csv").separator == ";"
     assert sniff("a,b\n1.5,2\n2.5", False, "t.csv").below[0].numeric
     assert sniff("a,b", False, "t.csv").names == ("a", "b")
+
+
+def test_a_whole_number_of_many_digits_among_fractions_may_lose_its_last(opened):
+    large = 2**53 + 1
+    for block in (None, 64):
+        rows = opened("a,b\n" + f"{large},x\n" * MANY + "2.5,y\n", block).read()
+        assert rows["a"].to_pylist()[-2:] == [float(large), 2.5]
