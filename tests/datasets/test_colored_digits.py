@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from setminus.datasets.images import from_signed_nchw, to_signed_nchw
 from setminus_paper.data.images import load_images
 
 from setminus.datasets.colored_digits import BACKGROUND_COLORS, DIGIT_COLORS, ColoredDigits
+from setminus.datasets.images import from_signed_nchw, to_signed_nchw
 from setminus.datasets.sources import DataUnavailableError
 
 COLORS = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])

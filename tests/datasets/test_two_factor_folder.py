@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from setminus.datasets.images import UnreadableImageError
 
+from setminus.datasets.images import UnreadableImageError
 from setminus.datasets.two_factor_folder import TwoFactorFolder, read_labels
 
 Image = pytest.importorskip("PIL.Image")

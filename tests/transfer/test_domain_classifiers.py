@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from setminus.datasets.images import to_signed_nchw
 
 from setminus.datasets.colored_digits import ColoredDigits
+from setminus.datasets.images import to_signed_nchw
 from setminus.nn.networks import DigitClassifier, GaussianNoise, seeded
 from setminus.transfer import domain_classifiers
 from setminus.transfer.domain_classifiers import ClassifierConfig, fit_domain_classifier, log_proba

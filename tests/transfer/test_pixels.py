@@ -6,7 +6,6 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from setminus.datasets.images import to_signed_nchw  # noqa: E402
-
 from setminus.transfer.pixels import image_tensor, signed  # noqa: E402
 
 

@@ -9,13 +9,13 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from setminus.datasets.images import resize, to_rgb, to_signed_nchw
 from sklearn.utils import check_random_state
 
 from setminus.adaptation.adaptation_task import DomainData
 from setminus.adaptation.label_shift import class_frequencies
 from setminus.adaptation.sample_domains import held_out_rows
 from setminus.adaptation.vada import VadaConfig
+from setminus.datasets.images import resize, to_rgb, to_signed_nchw
 from setminus.datasets.split import Split
 from setminus.errors import UserError
 from setminus.nn.passes import prepare

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from setminus.datasets.images import resize
 from sklearn.datasets import load_digits
 
 from setminus.adaptation.adapter import OrthogonalAdapter
+from setminus.datasets.images import resize
 from setminus.datasets.split import Split
 from setminus.progress import tracked
 from setminus_paper.data.images import load_images

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from setminus.datasets.images import check_size, decode_into, show_names, stored_files
 
+from setminus.datasets.images import check_size, decode_into, show_names, stored_files
 from setminus.datasets.sources import ChecksumError, DataUnavailableError
 from setminus.datasets.split import UNLABELLED, Split, random_split
 from setminus.errors import UserError

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from setminus.datasets.images import CHUNK, Bytes, resize
 
+from setminus.datasets.images import CHUNK, Bytes, resize
 from setminus.datasets.sources import ChecksumError, DataUnavailableError, fetch, forget, read_bytes
 
 Arrays = dict[str, NDArray[Any]]

@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from setminus.datasets.images import from_signed_nchw
 from torch import nn
 
+from setminus.datasets.images import from_signed_nchw
 from setminus.nn.cyclegan import CycleGAN
 from setminus.nn.passes import Precision, fast_precision
 from setminus.nn.training import Outcome, TrainingConfig, train

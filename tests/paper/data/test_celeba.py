@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from setminus.datasets.images import UnreadableImageError
 from setminus_paper.data import celeba
 from setminus_paper.data.celeba import (
     CELEBA,
@@ -21,6 +20,7 @@ from setminus_paper.data.celeba import (
     split_groups,
 )
 
+from setminus.datasets.images import UnreadableImageError
 from setminus.datasets.sources import ChecksumError, DataUnavailableError
 from setminus.datasets.split import Split
 

@@ -4,11 +4,11 @@ import subprocess
 
 import numpy as np
 import pytest
-from setminus.datasets.images import resize
 from setminus_paper.data import images
 from setminus_paper.data.images import IMAGE_SETS, class_names, load_images, load_npz
 
 from setminus.datasets import sources
+from setminus.datasets.images import resize
 from setminus.datasets.sources import ChecksumError, DataUnavailableError, Source, find_local
 from setminus.datasets.split import Split
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from setminus.datasets.images import resize
 from setminus_paper.data import official_images
 from setminus_paper.data.images import load_images
 from setminus_paper.data.official_images import OFFICIAL_ROWS, parse_cifar10, parse_idx
 
 from setminus.datasets import sources
+from setminus.datasets.images import resize
 from setminus.datasets.sources import ChecksumError, DataUnavailableError, Source
 
 N = 7
