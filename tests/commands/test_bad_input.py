@@ -189,7 +189,7 @@ def test_apply_with_what_is_no_model(command, people, tmp_path):
     file = tmp_path / "people.csv"
     people.to_csv(file, index=False)
     done = command("apply", file, file, "--out", tmp_path / "scored.csv")
-    assert "no model file" in refused(done)
+    assert "not a model file" in refused(done)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_report_and_info_and_data(command, tmp_path):
     assert "there are no records" in refused(command("report", tmp_path))
     (tmp_path / "audit.json").write_text("{")
     assert "is no record" in refused(command("report", tmp_path))
-    assert "is no model file" in refused(command("info", tmp_path / "audit.json"))
+    assert "is not a model file" in refused(command("info", tmp_path / "audit.json"))
     assert "Did you mean 'adult.data'" in refused(command("data", "fetch", "adult.dat"))
 
 

@@ -74,7 +74,7 @@ def test_the_model_is_taken_as_long_as_it_is_whole(command, boosting, table, tmp
 
 def test_damage(opened, boosting):
     boosting.write_bytes(boosting.read_bytes()[:-1000])
-    assert all("boosting.skops is no model file of setminus, or is damaged" in said for said in opened(boosting))
+    assert all("boosting.skops is not a model file of setminus, or is damaged" in said for said in opened(boosting))
 
 
 def test_a_tree_that_leads_out_of_memory(opened, boosting):

@@ -260,7 +260,7 @@ def test_what_kills_the_process_is_refused(made, change, rows, tmp_path):
     # the control: killed by a signal, after loading
     assert outcome(predict_by_skops_alone, path, rows, tmp_path / "log") < 0
     assert (tmp_path / "log").read_text() == "loaded"
-    with pytest.raises(ValueError, match=r"hostile.skops is no model file .*values out of range\): copy it again"):
+    with pytest.raises(ValueError, match=r"hostile.skops is not a model file .*values out of range\): copy it again"):
         load(path)
 
 

@@ -26,6 +26,7 @@ from setminus import (
     load,
     save,
 )
+from setminus.estimators import persistence
 from setminus.estimators.persistence import LIMIT, read_archive
 from tests.made_models import (
     SCHEMA,
@@ -271,7 +272,7 @@ def test_all_damage_is_told_as_one_kind_of_error(damage, path):
     load(path)
     damage(path)
     with pytest.raises(
-        ValueError, match=r"^model\.skops (is no model file of setminus, or is damaged|holds what)"
+        ValueError, match=r"^model\.skops (is not a model file of setminus, or is damaged|holds what)"
     ) as caught:
         load(path)
     problem, _, advice = str(caught.value).partition(": ")
@@ -407,7 +408,7 @@ def test_what_is_no_model(tmp_path):
         load(tmp_path / "absent.skops")
     wrong = tmp_path / "wrong.skops"
     wrong.write_bytes(b"not a model")
-    with pytest.raises(ValueError, match=r"wrong.skops is no model file"):
+    with pytest.raises(ValueError, match=r"wrong.skops is not a model file"):
         load(wrong)
 
 
@@ -434,3 +435,23 @@ def test_an_adapter_comes_back_with_the_same_answers(tmp_path):
     adapter = OrthogonalAdapter(steps=20).fit(X, y, sample_domain=np.repeat([1, -1], 30))
     back = load(save(adapter, tmp_path / "adapter.skops"))
     assert np.array_equal(back.predict_proba(X), adapter.predict_proba(X))
+
+
+def test_a_file_takes_little_more_room_than_its_arrays(tmp_path):
+    x, noise = np.random.default_rng(0).normal(size=(2, 5000, 2))
+    model = HistGradientBoostingClassifier(max_iter=20, random_state=0).fit(x, (x + noise)[:, 0] > 0)
+    path = save(model, tmp_path / "model.skops")
+    arrays = sum(trees[0].nodes.nbytes for trees in model._predictors)
+    # as skops writes it, the JSON alone takes more than the arrays
+    assert path.stat().st_size < arrays < len(skops.io.dumps(model)) / 2
+    np.testing.assert_array_equal(load(path).predict_proba(x), model.predict_proba(x))
+
+
+def test_a_large_model_is_not_compressed(tmp_path, monkeypatch):
+    model = [np.zeros(1000), np.zeros(1000)]
+    small = save(model, tmp_path / "small.skops").stat().st_size
+    for limit in (1000, 20_000):
+        monkeypatch.setattr(persistence, "SMALL", limit)
+        path = save(model, tmp_path / "large.skops")
+        assert small < 2000 < 16_000 < path.stat().st_size
+        assert [part.sum() for part in load(path)] == [0, 0]

@@ -1,8 +1,9 @@
-"""What is in a model that was just made from a file: values that reach out of it, and indices that lead out of it.
+"""What a model file may contain without being trusted by name: a list of reviewed types, and checks of their values.
 
-Compiled code of scikit-learn, scipy and numpy takes a fitted attribute as it is. An index that is too large then reads
-or writes other memory, and a tree whose branch leads back up is walked for ever. Each such attribute is checked here,
-for the types that `reviewed_types` lets through because of it.
+A type is safe in one of three ways, which SECURITY.md lists: it holds plain data; it computes with numpy, which checks
+every index; or it computes with compiled code that does not check, and its contents are checked here after loading. An
+index that is too large would read or write other memory, and a tree with a branch that leads back up would loop
+forever.
 """
 
 from __future__ import annotations
@@ -127,18 +128,32 @@ _SPECIAL = (
     "boxcox boxcox1p cbrt erf exp10 exp2 expit expm1 inv_boxcox inv_boxcox1p log1p log_expit logit ndtr ndtri xlogy"
 )
 
+NAMED = type, FunctionType, BuiltinFunctionType, np.ufunc
+"""Objects that a file holds by name only; their attributes are not part of the model."""
+MAX_JOBS, MAX_POWER = 1024, 100
+WORD = r"(?u)\b\w\w+\b"
+SETTINGS: dict[str, tuple[Any, ...]] = {
+    # a vectorizer would open the files that a table names
+    "input": ("content",),
+    # some patterns take forever on some texts
+    "token_pattern": (WORD,),
+    # a folder to write to, and to load pickles from
+    "memory": (None,),
+    # a keyword such as out= would write into another part of the model
+    "kw_args": (None, {}),
+    "inv_kw_args": (None, {}),
+}
+"""Parameters of any estimator that may have these values only, compared with their type."""
+
+
+class DamagedError(ValueError):
+    """A damaged model file; the message is for the user."""
+
 
 def refused_name(loader: str, module: str, name: str) -> str | None:
-    """The name to refuse a node of a model file by; None where it is on the list.
+    """The name under which a node of a model file is refused; None where it is on the list.
 
-    A type counts for the loader that it was reviewed with: one that calls what it loads is no way round the list.
-
-    Parameters
-    ----------
-    loader : str
-        The kind of node, as skops calls it.
-    module, name : str
-        The type or function that the node stands for.
+    A type is allowed only with the loader (the kind of node, in the words of skops) that it was reviewed with.
 
     Examples
     --------
@@ -174,9 +189,9 @@ def _reviewed() -> dict[str, frozenset[str]]:
         "MaskedArrayNode": frozenset({"numpy.ma.MaskedArray"}),
         "NdArrayNode": frozenset({"numpy.ndarray", *scalars}),
         "ObjectNode": _names(_OWN) | _names(_NUMPY_ONLY) | _names(_CONTENT_CHECKED),
-        # of check_array only, which `model_contents` sees to
+        # of check_array only: see `outside_settings`
         "PartialNode": frozenset({"functools.partial"}),
-        # of the bit generator PCG64 only, likewise
+        # of the bit generator PCG64 only: see `_check_generator`
         "RandomGeneratorNode": frozenset({"numpy.random._generator.Generator"}),
         "RandomStateNode": frozenset({"numpy.random.mtrand.RandomState"}),
         "SetNode": frozenset({"builtins.set"}),
@@ -191,31 +206,11 @@ def _names(modules: dict[str, str]) -> frozenset[str]:
     return frozenset(f"{module}.{name}" for module, names in modules.items() for name in names.split())
 
 
-NAMED = type, FunctionType, BuiltinFunctionType, np.ufunc
-"""What a file holds by name only; what hangs on it is no part of the model."""
-MAX_JOBS, MAX_POWER = 1024, 100
-WORD = r"(?u)\b\w\w+\b"
-SETTINGS: dict[str, tuple[Any, ...]] = {
-    # a vectorizer would open the files that a table names
-    "input": ("content",),
-    # some patterns take for ever on some texts
-    "token_pattern": (WORD,),
-    # a folder to write to, and to load pickles from
-    "memory": (None,),
-    # a keyword such as out= would write into another part of the model
-    "kw_args": (None, {}),
-    "inv_kw_args": (None, {}),
-}
-"""Parameters of any estimator that may have these values only, compared with their type."""
-
-
 def outside_settings(model: Any) -> list[str]:
-    """What a model would do beyond computing with its own numbers.
+    """Settings with effects beyond computing with the model's own numbers.
 
-    Returns
-    -------
-    list of str
-        Parameters as ``module.Class(parameter=value)``, and functions that are called with arguments of the file's.
+    Parameters are named ``module.Class(parameter=value)``; functions that would be called with arguments from the file
+    are named too.
     """
     found = []
     for part in _parts(model):
@@ -231,7 +226,7 @@ def outside_settings(model: Any) -> list[str]:
 
 
 def check_contents(model: Any) -> None:
-    """Raise where a part of a model could lead compiled code out of its memory, or round in a circle."""
+    """Raise where a part of a model could make compiled code leave its memory, or loop forever."""
     for part in _parts(model):
         if type(part).__module__.partition(".")[0] in ("setminus", "sklearn"):
             _check_attributes(part)
@@ -241,14 +236,14 @@ def check_contents(model: Any) -> None:
 
 
 def _parts(model: Any) -> Iterator[Any]:
-    """Everything that a model holds, each once."""
+    """Everything that a model holds, each object once."""
     seen: dict[int, Any] = {}
     stack = [model]
     while stack:
         part = stack.pop()
         if id(part) in seen:
             continue
-        # kept, so that no number is given twice
+        # kept alive, so that no id is used twice
         seen[id(part)] = part
         yield part
         if isinstance(part, dict):
@@ -269,7 +264,7 @@ def _check_attributes(part: Any) -> None:
     fields = getattr(type(part), "__dataclass_fields__", ())
     known = part._get_param_names() if isinstance(part, BaseEstimator) else fields
     for name in attributes:
-        # an attribute in place of a method would be called in its stead
+        # an attribute with the name of a method would be called instead of it
         if hasattr(type(part), name) and name not in known:
             raise DamagedError(f"a {type(part).__name__} whose attribute {name!r} hides one of its class")
     jobs: Any = attributes.get("n_jobs")
@@ -279,12 +274,12 @@ def _check_attributes(part: Any) -> None:
 
 def _check_random_state(part: np.random.RandomState) -> bool:
     state: Any = part.get_state(legacy=False)
-    # numpy takes the next number at this place of a table without looking
+    # numpy does not check this index into a table
     return bool(state["bit_generator"] == "MT19937" and 0 <= state["state"]["pos"] <= len(state["state"]["key"]))
 
 
 def _check_generator(part: np.random.Generator) -> bool:
-    # the state of others has a place in a table, too
+    # the state of other generators holds an index into a table, too
     return type(part.bit_generator) is np.random.PCG64
 
 
@@ -298,7 +293,7 @@ def _check_vocabulary(part: Any) -> bool:
 
 
 def _check_powers(part: Any) -> bool:
-    # each power is a turn of a loop, whether or not there is anything left to multiply
+    # the degree is the length of a loop
     return _count(part, "_max_degree") <= MAX_POWER
 
 
@@ -317,7 +312,7 @@ def _check_tree(part: Tree) -> bool:
 
 def _check_tree_owner(part: Any) -> bool:
     tree = getattr(part, "tree_", None)
-    # without n_features_in_ scikit-learn does not look how wide X is
+    # without n_features_in_ scikit-learn does not check the width of X
     return tree is None or (type(tree) is Tree and _count(part, "n_features_in_") == tree.n_features)
 
 
@@ -485,7 +480,3 @@ CHECKS: dict[type, Callable[[Any], bool]] = {
     HistGradientBoostingClassifier: _check_boosting,
     HistGradientBoostingRegressor: _check_boosting,
 }
-
-
-class DamagedError(ValueError):
-    """What is wrong with a model file, in words for its user."""

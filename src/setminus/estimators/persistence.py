@@ -1,4 +1,8 @@
-"""Models to files and back, by skops: a file from a stranger runs no code."""
+"""Models to files and back, by skops: a file from an unknown source runs no code.
+
+A file is a zip of one JSON file and of arrays. `load` unpacks it within bounds, compares its types with the list in
+`model_contents`, makes the objects, and checks their contents.
+"""
 
 from __future__ import annotations
 
@@ -19,25 +23,208 @@ import numpy as np
 from numpy.lib import format as npy
 
 from setminus.errors import UserError
-from setminus.estimators.model_contents import DamagedError, refused_name
+from setminus.estimators.model_contents import DamagedError, check_contents, outside_settings, refused_name
 from setminus.files import atomic_write
 from setminus.text import printable
 
-__all__ = ["LIMIT", "Archive", "LimitError", "Node", "load", "model_errors", "read_archive", "save"]
+__all__ = ["LIMIT", "Archive", "Node", "load", "model_errors", "read_archive", "save"]
 
 LIMIT = "SETMINUS_MODEL_BYTES"
-"""The environment variable that sets how many bytes a model file may unpack to."""
+"""The environment variable with the number of bytes that a model file may unpack to."""
 
 MAX_BYTES = 2 << 30
 MAX_RATIO, SMALL = 100, 256 << 20
-"""`save` does not compress: a file that unpacks to many times its size, and to more than a little, is none of it."""
+"""`save` compresses small models only: a file that unpacks to more than `SMALL` and to `MAX_RATIO` times its size was
+not written by it."""
 SCHEMA_COST = 24
-"""Bytes of memory for a byte of the JSON file at most: a list of empty lists takes most."""
+"""The most bytes of memory that a byte of the JSON file can take, as a list of empty lists does."""
 SCHEMA, PROTOCOL = "schema.json", 2
 CHUNK = 1 << 20
-
+MAX_NAMES, MAX_CHARACTERS = 5, 200
+"""Names in an error message, and characters of each."""
 
 Header = tuple[tuple[int, ...], np.dtype[Any]]
+
+MOVED = {"setminus.applications.domain_adaptation.adapter": "setminus.adaptation.adapter"}
+"""Modules of classes in files of earlier versions, and where these classes are now."""
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> Path:
+    """Write a fitted model to `path`, atomically: an error leaves no partial file.
+
+    Parameters
+    ----------
+    model : estimator
+    path : path
+        Where to write, by custom ending in ``.skops``.
+
+    Returns
+    -------
+    Path
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from setminus import GroupPrincipal
+    >>> model = GroupPrincipal().fit(None, [0, 1, 0, 1], sensitive_features=["f", "f", "m", "m"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     load(save(model, Path(folder) / "model.skops"))
+    GroupPrincipal()
+    """
+    import skops.io
+
+    with atomic_write(path) as partial:
+        partial.write_bytes(_packed(skops.io.dumps(model)))
+    return Path(path)
+
+
+def load(path: str | os.PathLike[str], *, trusted: Iterable[str] = ()) -> Any:
+    """Read a model that `save` wrote.
+
+    Only types on a reviewed list are made: those of this library, and those of scikit-learn with their parts. Any other
+    type is refused by name before it is made. The contents are then checked, so that a prediction reads no file and
+    stays within its own memory; SECURITY.md has the details.
+
+    Parameters
+    ----------
+    path : path
+    trusted : iterable of str
+        Names of further types, functions or settings to allow, as the error message gives them. Use it only for files
+        from a source that you know.
+
+    Returns
+    -------
+    estimator
+
+    Raises
+    ------
+    FileNotFoundError
+    ValueError
+        If the file is damaged, holds an untrusted type, or unpacks to more than ``SETMINUS_MODEL_BYTES`` (by default
+        2 GiB, and 100 times its size).
+    """
+    source = Path(path)
+    if not source.is_file():
+        raise FileNotFoundError(f"there is no file {source}: check the path, or save a model there first.")
+    if isinstance(trusted, str):
+        raise TypeError(f"trusted is the string {trusted!r}: expected a list of type names, trusted=[{trusted!r}].")
+    try:
+        return _made(source, frozenset(trusted))
+    except RefusedError:
+        raise
+    # zip, json, numpy, skops and the types themselves raise errors of many kinds on damaged input
+    except Exception as error:
+        raise UserError(
+            f"{source.name} is not a model file of setminus, or is damaged ({_reason(error)})",
+            do="copy it again, or save the model again.",
+        ) from error
+
+
+@contextmanager
+def model_errors(name: str) -> Iterator[None]:
+    """Turn any error of a loaded model into a `UserError`: parts of a damaged file may not fit together.
+
+    Parameters
+    ----------
+    name : str
+        What to call the file.
+
+    Examples
+    --------
+    >>> with model_errors("m.skops"):
+    ...     [0][1]
+    Traceback (most recent call last):
+    setminus.errors.UserError: the model m.skops fails (IndexError, its parts do not fit together): ...
+    """
+    try:
+        yield
+    except (ValueError, MemoryError, ImportError):
+        raise
+    except Exception as error:
+        raise UserError(f"the model {name} fails ({_reason(error)})", do="fit it again, or copy it again.") from error
+
+
+class RefusedError(UserError):
+    """A file that may be intact, and is refused because of its types or its size."""
+
+
+def _made(source: Path, trusted: frozenset[str]) -> Any:
+    import sklearn
+    import skops.io
+    from sklearn.exceptions import InconsistentVersionWarning
+
+    archive = read_archive(source)
+    refused = {name for node in archive.nodes if (name := refused_name(*node)) is not None} - trusted
+    # skops also names functions that a node calls
+    found = skops.io.get_untrusted_types(data=archive.content)
+    known = {f"{node.module}.{node.name}" for node in archive.nodes}
+    untrusted = refused | (set(found) - known - trusted)
+    if untrusted:
+        raise _refusal(source.name, untrusted)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = skops.io.loads(archive.content, trusted=found)
+    check_contents(model)
+    reaching = set(outside_settings(model)) - trusted
+    if reaching:
+        raise _refusal(source.name, reaching)
+    if any(isinstance(one.message, InconsistentVersionWarning) for one in caught):
+        # once, not for each part, and without the version that the file names, which may be any text
+        warnings.warn(
+            f"{source.name} was saved with another version of scikit-learn than {sklearn.__version__}: its predictions "
+            "may differ. Save it again with this version.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return model
+
+
+def _refusal(name: str, untrusted: Iterable[str]) -> RefusedError:
+    listed = [_short(one) for one in sorted(set(untrusted))]
+    more = f" and {len(listed) - MAX_NAMES} more" if len(listed) > MAX_NAMES else ""
+    return RefusedError(
+        f"{name} holds what is not trusted, {', '.join(listed[:MAX_NAMES])}{more}",
+        do=f"if you know who made the file, allow it by load(path, trusted={listed[:MAX_NAMES]}), or by --trust for "
+        "each name.",
+    )
+
+
+def _reason(error: Exception) -> str:
+    """The cause for the user; errors of Python and numpy about their own objects are left to the traceback."""
+    if isinstance(error, (DamagedError, BadZipFile)):
+        return _short(str(error))
+    return f"{type(error).__name__}, its parts do not fit together"
+
+
+def _short(text: str) -> str:
+    """A text from the file, shortened to one line of a message."""
+    line = printable(text)
+    return line if len(line) <= MAX_CHARACTERS else f"{line[:MAX_CHARACTERS]}..."
+
+
+def _packed(content: bytes) -> bytes:
+    """The same archive in less room: JSON without spaces, equal members once, deflated. A large one is left alone."""
+    if len(content) > SMALL:
+        return content
+    with ZipFile(io.BytesIO(content)) as source:
+        schema = json.loads(source.read(SCHEMA))
+        names: dict[bytes, str] = {}
+        unpacked = 0
+        for node in _nodes(schema):
+            if isinstance(node.get("file"), str):
+                data = source.read(node["file"])
+                unpacked += len(data)
+                node["file"] = names.setdefault(data, node["file"])
+    text = json.dumps(schema, separators=(",", ":"))
+    # beyond this, `load` takes a high ratio for an attack
+    if SCHEMA_COST * len(text) + unpacked > SMALL:
+        return content
+    packed = io.BytesIO()
+    with ZipFile(packed, "w", ZIP_DEFLATED) as target:
+        target.writestr(SCHEMA, text)
+        for data, name in names.items():
+            target.writestr(name, data)
+    return packed.getvalue()
 
 
 class Node(NamedTuple):
@@ -55,20 +242,12 @@ class Archive:
     Attributes
     ----------
     content : bytes
-        The same archive, written anew from what was read here: no other reader can find anything else in it.
+        The same archive, written again from the checked parts, so that skops reads nothing else.
     nodes : set of Node
     """
 
     content: bytes
     nodes: frozenset[Node]
-
-
-MOVED = {"setminus.applications.domain_adaptation.adapter": "setminus.adaptation.adapter"}
-"""Modules of classes in files of earlier versions, and where these classes are now."""
-
-
-class LimitError(ValueError):
-    """Too much to unpack; the message is for the user as it is."""
 
 
 def read_archive(path: Path) -> Archive:
@@ -80,10 +259,10 @@ def read_archive(path: Path) -> Archive:
 
     Raises
     ------
-    LimitError
+    RefusedError
         If it unpacks to more than is allowed.
     Exception
-        Of many kinds, for damage: zipfile, json and numpy raise their own.
+        Of many kinds, for a damaged file: zipfile, json and numpy raise their own.
     """
     with ZipFile(path) as source:
         room = _Room(path)
@@ -122,26 +301,27 @@ def read_archive(path: Path) -> Archive:
 
 
 class _Room:
-    """How many bytes are left to unpack."""
+    """The number of bytes that are left to unpack."""
 
     def __init__(self, path: Path):
         self.name, self.packed, self.taken = path.name, path.stat().st_size, 0
         asked = os.environ.get(LIMIT)
         if asked is not None and not asked.isdecimal():
-            raise LimitError(f"{LIMIT} is {asked!r}: expected a number of bytes, such as {MAX_BYTES}.")
+            raise RefusedError(f"{LIMIT} is {asked!r}", expected=f"a number of bytes, such as {MAX_BYTES}")
         self.room = int(asked) if asked else min(MAX_BYTES, max(SMALL, MAX_RATIO * self.packed))
 
     def take(self, size: int) -> None:
         self.taken += size
         if self.taken > self.room:
-            raise LimitError(
+            raise RefusedError(
                 f"{self.name} has {self.packed:,} bytes and unpacks to at least {self.taken:,}, more than the "
-                f"{self.room:,} that are allowed: if you know who made it, set {LIMIT} to a larger number."
+                f"{self.room:,} that are allowed",
+                do=f"if you know who made it, set {LIMIT} to a larger number.",
             )
 
 
 def _read(source: ZipFile, info: ZipInfo) -> bytes:
-    """The content of a member, in steps: what is declared bounds what is made, and has to be what comes."""
+    """The content of a member, read in steps; its size must be the declared one."""
     if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
         raise DamagedError(f"{info.filename} is compressed in another way than by deflate")
     with source.open(info) as member:
@@ -152,7 +332,7 @@ def _read(source: ZipFile, info: ZipInfo) -> bytes:
 
 
 def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
-    """Whatever skops could take for a node, wherever it stands."""
+    """Everything in the schema that skops could read as a node."""
     stack = [schema]
     while stack:
         value = stack.pop()
@@ -166,29 +346,29 @@ def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise DamagedError("a name in it is no text")
+        raise DamagedError("a name is not text")
     return value
 
 
 def _header(data: bytes) -> Header:
-    """What an array says that it is, having seen that it is; objects, which only a pickle could hold, are refused."""
+    """Shape and dtype of an array, checked against its size; arrays of objects, which need a pickle, are refused."""
     stream = io.BytesIO(data)
     version = npy.read_magic(stream)
     read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[version]
     shape, _, dtype = read(stream)
     count = math.prod(shape)
     if dtype.hasobject or min(shape, default=1) < 0 or count * dtype.itemsize != len(data) - stream.tell():
-        raise DamagedError(f"an array says that it is {dtype} of shape {shape}, and is not")
+        raise DamagedError(f"the bytes of an array do not match its header, {dtype} of shape {shape}")
     if count and not dtype.itemsize:
         raise DamagedError(f"an array has {count:,} values of no size")
     return shape, dtype
 
 
 def _check_numbers(schema: Any, sums: dict[str, str]) -> None:
-    """Raise where two nodes that have the same number are not the same.
+    """Raise where two nodes with the same number differ.
 
-    Skops takes a node whose number it has seen for that one, without looking. What is checked of a node would then be
-    true of another; a small file could stand for a model of any size, or for one that holds itself.
+    Skops replaces a node by an earlier one with the same number, without a check. The checks of a node would then apply
+    to another one, and a small file could hold a model of any size, or one that contains itself.
     """
     seen: dict[Any, str] = {}
 
@@ -211,7 +391,7 @@ def _check_numbers(schema: Any, sums: dict[str, str]) -> None:
 
 
 def _check_tree(node: dict[str, Any], headers: dict[str, Header]) -> None:
-    """Raise where scikit-learn would make a tree from what is none: its compiled code takes the shapes as they come."""
+    """Raise where the parts of a tree do not fit: the compiled code of scikit-learn does not check their shapes."""
     _, n_classes, outputs = node["__reduce__"]["args"]["content"]
     state = node["content"]["content"]
     n_outputs = json.loads(outputs["content"])
@@ -232,161 +412,3 @@ def _check_tree(node: dict[str, Any], headers: dict[str, Header]) -> None:
         and values[:2] == (*nodes, n_outputs)
     ):
         raise DamagedError("a Tree with values out of range")
-
-
-SHOWN, LONGEST = 5, 200
-"""Names in a message, and characters of each."""
-
-
-def save(model: Any, path: str | os.PathLike[str]) -> Path:
-    """Write a fitted model to `path`; the file appears whole or not at all.
-
-    Parameters
-    ----------
-    model : estimator
-    path : path
-        Where to write, by custom ending in ``.skops``.
-
-    Returns
-    -------
-    Path
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from setminus import GroupPrincipal
-    >>> model = GroupPrincipal().fit(None, [0, 1, 0, 1], sensitive_features=["f", "f", "m", "m"])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     load(save(model, Path(folder) / "model.skops"))
-    GroupPrincipal()
-    """
-    import skops.io
-
-    with atomic_write(path) as partial:
-        partial.write_bytes(skops.io.dumps(model))
-    return Path(path)
-
-
-def load(path: str | os.PathLike[str], *, trusted: Iterable[str] = ()) -> Any:
-    """Read a model that `save` wrote.
-
-    Only types on a reviewed list are made: this library's, and scikit-learn's with the parts they are made of. Anything
-    else is refused by name, before it exists. What is made is then checked, so that using it neither reads a file nor
-    leaves its own memory; SECURITY.md says what that covers.
-
-    Parameters
-    ----------
-    path : path
-    trusted : iterable of str
-        Names of further types, functions or settings to allow, as the error gives them, after looking at where the
-        file comes from.
-
-    Returns
-    -------
-    estimator
-
-    Raises
-    ------
-    FileNotFoundError
-    ValueError
-        If the file is damaged, holds what is not trusted, or unpacks to more than ``SETMINUS_MODEL_BYTES`` (by default
-        2 GiB, and 100 times its size).
-    """
-    source = Path(path)
-    if not source.is_file():
-        raise FileNotFoundError(f"there is no file {source}: check the path, or save a model there first.")
-    if isinstance(trusted, str):
-        raise TypeError(f"trusted is the string {trusted!r}: expected a list of type names, trusted=[{trusted!r}].")
-    try:
-        return _made(source, frozenset(trusted))
-    except (RefusedError, LimitError):
-        raise
-    # of zip, json, numpy, skops, and of types that are given what they never wrote: they have no common kind
-    except Exception as error:
-        raise UserError(
-            f"{source.name} is no model file of setminus, or is damaged ({_reason(error)})",
-            do="copy it again, or save the model again.",
-        ) from error
-
-
-@contextmanager
-def model_errors(name: str) -> Iterator[None]:
-    """Turn what a loaded model raises into a `ValueError`: parts of a damaged file may not fit together.
-
-    Parameters
-    ----------
-    name : str
-        What to call the file.
-
-    Examples
-    --------
-    >>> with model_errors("m.skops"):
-    ...     [0][1]
-    Traceback (most recent call last):
-    setminus.errors.UserError: the model m.skops fails (IndexError, its parts do not fit together): ...
-    """
-    try:
-        yield
-    except (ValueError, MemoryError, ImportError):
-        raise
-    except Exception as error:
-        raise UserError(f"the model {name} fails ({_reason(error)})", do="fit it again, or copy it again.") from error
-
-
-class RefusedError(ValueError):
-    """A file that may be whole, and is not loaded because of what it holds."""
-
-    def __init__(self, name: str, strangers: Iterable[str]):
-        listed = [_short(one) for one in sorted(set(strangers))]
-        more = f" and {len(listed) - SHOWN} more" if len(listed) > SHOWN else ""
-        super().__init__(
-            f"{name} holds what is not trusted, {', '.join(listed[:SHOWN])}{more}: if you know who made the file, "
-            f"allow it by load(path, trusted={listed[:SHOWN]}), or by --trust for each name."
-        )
-
-
-def _made(source: Path, trusted: frozenset[str]) -> Any:
-    import sklearn
-    import skops.io
-    from sklearn.exceptions import InconsistentVersionWarning
-
-    from setminus.estimators.model_contents import check_contents, outside_settings
-
-    archive = read_archive(source)
-    refused = {name for node in archive.nodes if (name := refused_name(*node)) is not None} - trusted
-    # by skops, too, which names what a node does beyond its type
-    found = skops.io.get_untrusted_types(data=archive.content)
-    known = {f"{node.module}.{node.name}" for node in archive.nodes}
-    strangers = refused | (set(found) - known - trusted)
-    if strangers:
-        raise RefusedError(source.name, strangers)
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        model = skops.io.loads(archive.content, trusted=found)
-    check_contents(model)
-    reaching = set(outside_settings(model)) - trusted
-    if reaching:
-        raise RefusedError(source.name, reaching)
-    if any(isinstance(one.message, InconsistentVersionWarning) for one in told):
-        # once, not for each part; and without the version that the file gives, which may be any text
-        warnings.warn(
-            f"{source.name} was saved with another version of scikit-learn than {sklearn.__version__}: it may predict "
-            "otherwise than there. Save it again with this one.",
-            UserWarning,
-            stacklevel=3,
-        )
-    return model
-
-
-def _reason(error: Exception) -> str:
-    """What is wrong, for a user; what Python and numpy say of their own objects is kept for the traceback."""
-    if isinstance(error, (DamagedError, BadZipFile)):
-        # a colon would end the first part of a message
-        return _short(str(error).replace(": ", ", "))
-    return f"{type(error).__name__}, its parts do not fit together"
-
-
-def _short(text: str) -> str:
-    """A text of the file's, for one line of a message."""
-    line = printable(text)
-    return line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
