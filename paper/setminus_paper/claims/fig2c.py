@@ -15,12 +15,12 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from setminus.datasets.images import resize, to_signed_nchw
 
 from setminus.charts.chart import Bars, Chart, Rule
 from setminus.core.importance import importance_weights
 from setminus.core.orthogonalize import log_setminus
 from setminus.datasets.colored_digits import ColoredDigits
+from setminus.datasets.images import resize, to_signed_nchw
 from setminus.progress import tracked
 from setminus.transfer.domain_classifiers import ClassifierConfig, fit_domain_classifier, log_proba
 from setminus_paper.claims.over_seeds import Records, Summary, mean_and_deviation

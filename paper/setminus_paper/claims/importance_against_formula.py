@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from setminus.datasets.images import resize, to_signed_nchw
 
 from setminus.core.bounds import chi_square_divergence, importance_variance
 from setminus.core.importance import effective_sample_size, importance_weights
 from setminus.core.orthogonalize import log_setminus
 from setminus.datasets.colored_digits import ColoredDigits
+from setminus.datasets.images import resize, to_signed_nchw
 from setminus.datasets.split import Split
 from setminus.datasets.synthetic import GaussianModel
 from setminus.nn.batches import Batches

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from setminus.datasets.images import Bytes
 
+from setminus.datasets.images import Bytes
 from setminus.datasets.split import Split
 from setminus.errors import UserError
 

@@ -6,11 +6,12 @@ import sys
 
 import numpy as np
 import pytest
-from setminus.datasets.images import resize
 from setminus_paper.data import drawn_digits
 from setminus_paper.data.drawn_digits import CONTRAST, DRAWN_SETS, FONTS, LUMINANCE, draw_digits
 from setminus_paper.data.images import class_names, load_images
 from sklearn.neighbors import KNeighborsClassifier
+
+from setminus.datasets.images import resize
 
 
 @pytest.fixture(scope="module")
