@@ -12,7 +12,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from setminus.auditing.audit import audit
-from setminus.commands.fairness_record import betrayed, frontier_points
+from setminus.commands.fairness_record import attribute_predictability, frontier_points
 from setminus.estimators.principals import ProxyPrincipal
 from setminus.estimators.tuned import TunedOrthogonalClassifier
 from setminus.records import versions
@@ -80,7 +80,9 @@ class Run:
                 self.audited("before", proba=full),
                 self.audited("after", **after, full_proba=full, principal_proba=principal),
             ],
-            betrayed=betrayed(fitted.principals_[0].attribute_model_, X, self.groups[self.test]),
+            attribute_predictability=attribute_predictability(
+                fitted.principals_[0].attribute_model_, X, self.groups[self.test]
+            ),
             frontier=frontier_points(self.model),
         )
 

@@ -22,8 +22,8 @@ def find(metrics, cell):
     if "point" in cell:
         kind, _, place = cell["point"].partition("-")
         return metrics["frontier"]["best"][int(place)][metric] if place else metrics["frontier"][kind][metric]
-    if metric.startswith("betrayed."):
-        return metrics["betrayed"][metric.removeprefix("betrayed.")]
+    if metric.startswith("attribute_predictability."):
+        return metrics["attribute_predictability"][metric.removeprefix("attribute_predictability.")]
     (audit,) = [model["audit"] for model in metrics["models"] if model["title"] == cell["model"]]
 
     def of_cell(rows):

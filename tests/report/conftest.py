@@ -42,7 +42,7 @@ def fairness_record(groups=("Female", "Male"), n_classes=2, text="plain", seed=0
         },
         "usage": f"model.fit(X, y)  # {text}",
         "metrics": {
-            "betrayed": {"auc": 0.9, "accuracy": 0.8, "largest_group": 0.6},
+            "attribute_predictability": {"auc": 0.9, "accuracy": 0.8, "largest_group": 0.6},
             "models": [model("before", 2.0), model(f"{text} after", 0.0)],
             "frontier": {
                 "best": [point(0.7, 0.01), point(0.8, 0.04)],

@@ -11,7 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from threadpoolctl import threadpool_limits
 
 from setminus.auditing.audit import audit
-from setminus.commands.fairness_record import betrayed, frontier_points
+from setminus.commands.fairness_record import attribute_predictability, frontier_points
 from setminus.core import Constraint
 from setminus.datasets.split import Split
 from setminus.datasets.tabular import load_adult
@@ -98,7 +98,7 @@ def _run(config: DemoConfig, seconds: dict[str, float]) -> Record:
         ).fit(train.x, train.y, sensitive_features=train.z1)
     with tracked("audit all three on the test file"):
         models = _audits(base, formula, tuned, test, config.seed)
-        told = betrayed(tuned.model_.principals_[0].attribute_model_, test.x, test.z1)
+        predictability = attribute_predictability(tuned.model_.principals_[0].attribute_model_, test.x, test.z1)
     return {
         "name": "demo",
         "job": "fairness",
@@ -109,7 +109,7 @@ def _run(config: DemoConfig, seconds: dict[str, float]) -> Record:
         "task": _task(train, test),
         "usage": USAGE.format(**asdict(config)),
         "metrics": {
-            "betrayed": told,
+            "attribute_predictability": predictability,
             "models": models,
             "frontier": frontier_points(tuned),
             "strength": tuned.strength_,

@@ -1,4 +1,4 @@
-"""The parts of a fairness record: what was searched, and what the features betray."""
+"""The parts of a fairness record: the points of the search, and how well the features predict the attribute."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from sklearn.metrics import roc_auc_score
 
 from setminus.estimators.tuned import TunedOrthogonalClassifier
 
-__all__ = ["betrayed", "frontier_points"]
+__all__ = ["attribute_predictability", "frontier_points"]
 
 
-def betrayed(attribute_model: Any, X: Any, groups: Any) -> dict[str, float | None]:
-    """How well the features tell the groups that were left out."""
+def attribute_predictability(attribute_model: Any, X: Any, groups: Any) -> dict[str, float | None]:
+    """How well the features predict the groups that were left out."""
     groups = np.asarray(groups)
     names, counts = np.unique(groups, return_counts=True)
     proba = attribute_model.predict_proba(X)

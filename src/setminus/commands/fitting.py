@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from threadpoolctl import threadpool_limits
 
 from setminus.auditing.audit import audit
-from setminus.commands.fairness_record import betrayed, frontier_points
+from setminus.commands.fairness_record import attribute_predictability, frontier_points
 from setminus.commands.rows import Roles, Rows, group_names, read_rows, split_rows
 from setminus.core import Constraint
 from setminus.errors import UserError
@@ -137,7 +137,9 @@ def _fit(config: FitConfig, seconds: dict[str, float], command: str) -> tuple[An
     with tracked(f"audit before and after on {len(test):,} rows"):
         models = _audits(model, X_test, test.y, test_groups, config.seed)
         proxy = model.model_.principals_[0]
-        told = betrayed(proxy.attribute_model_, X_test, test_groups) if isinstance(proxy, ProxyPrincipal) else None
+        predictability = None
+        if isinstance(proxy, ProxyPrincipal):
+            predictability = attribute_predictability(proxy.attribute_model_, X_test, test_groups)
     record: Record = {
         "name": "fit",
         "job": "fairness",
@@ -159,7 +161,7 @@ def _fit(config: FitConfig, seconds: dict[str, float], command: str) -> tuple[An
             "groups_needed": model.sensitive_columns is not None,
         },
         "metrics": {
-            "betrayed": told,
+            "attribute_predictability": predictability,
             "models": models,
             "frontier": frontier_points(model),
             "strength": model.strength_,

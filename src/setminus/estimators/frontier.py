@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COUNTED",
-    "LOG_LEAST",
+    "MIN_LOG",
     "Frontier",
     "Gap",
     "Problem",
@@ -40,8 +40,8 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 Gap = Callable[[Floats], Floats]
 
-LOG_LEAST = float(np.log(np.finfo(np.float64).tiny))
-"""What stands for the log of a probability of 0: an offset can then still turn the decision."""
+MIN_LOG = float(np.log(np.finfo(np.float64).tiny))
+"""Replaces the log of a probability of 0, so that an offset can still change the decision."""
 
 THRESHOLDS = 1000
 """Quantiles of the score to try as a threshold."""
@@ -129,8 +129,8 @@ class Frontier:
         offset = self.offsets[:, 1]
         threshold: Floats = 1 / (1 + np.exp(offset))
         # beyond what certain probabilities have, all rows or none are of the second class, those of 0 and 1 too
-        threshold[offset > -LOG_LEAST] = 0
-        threshold[offset < LOG_LEAST] = np.nextafter(1, 2)
+        threshold[offset > -MIN_LOG] = 0
+        threshold[offset < MIN_LOG] = np.nextafter(1, 2)
         return threshold
 
     def best(self, tolerance: float) -> int:
@@ -302,7 +302,7 @@ class _Answer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 def decide(log_proba: Floats, offsets: Floats) -> Codes:
     """The class of each row: ``argmax(log_proba + offsets)``, the later class where two are level."""
-    shifted = (np.maximum(log_proba, LOG_LEAST) + offsets)[:, ::-1]
+    shifted = (np.maximum(log_proba, MIN_LOG) + offsets)[:, ::-1]
     last: Codes = shifted.shape[1] - 1 - np.argmax(shifted, axis=1)
     return last
 
@@ -321,7 +321,7 @@ def search(problem: Problem, strength: float, log_proba: Floats) -> Frontier:
         The out-of-fold log-probabilities of the orthogonal classifier of that strength.
     """
     binary = len(problem.classes) == 2
-    offsets, score, gap = (_thresholds if binary else _climb)(problem, np.maximum(log_proba, LOG_LEAST))
+    offsets, score, gap = (_thresholds if binary else _climb)(problem, np.maximum(log_proba, MIN_LOG))
     return Frontier(np.full(len(score), float(strength)), offsets, score, gap, n_tried=len(score)).thinned()
 
 

@@ -44,7 +44,8 @@ def fairness_section(record: dict[str, Any]) -> dict[str, Any]:
     ----------
     record : dict
         Of a run whose job is "fairness": `task`, `metrics` with the audited `models` (the first is the one before,
-        the last the one to use), `frontier` and `betrayed`, and how to use it, `usage` and `usage_command`.
+        the last the one to use), `frontier` and `attribute_predictability` (`betrayed` in records of version
+        0.1.0), and how to use it, `usage` and `usage_command`.
 
     Returns
     -------
@@ -52,7 +53,8 @@ def fairness_section(record: dict[str, Any]) -> dict[str, Any]:
         Names of the template.
     """
     task, metrics = record["task"], record["metrics"]
-    frontier, predictable = metrics["frontier"], metrics["betrayed"]
+    frontier = metrics["frontier"]
+    predictable = metrics.get("attribute_predictability", metrics.get("betrayed"))
     before, after = metrics["models"][0], metrics["models"][-1]
     gap = GAP_KEYS[frontier["gap_name"]]
     shared = audited(record, [before, after], gap, headings=HEADINGS)
