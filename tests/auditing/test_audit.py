@@ -313,6 +313,9 @@ def test_the_seed_draws_the_intervals_and_is_0_by_default(exact):
     first, second = (result.equalized_odds_max for result in by_seed)
     assert first.value == second.value
     assert (first.low, first.high) != (second.low, second.high)
+    few = audit(rows.y, rows.full, sensitive_features=rows.group, n_permutations=20, n_bootstrap=20).equalized_odds_max
+    assert few.value == first.value
+    assert (few.low, few.high) != (first.low, first.high)
 
 
 def test_classes_name_the_columns_and_predictions_are_named(exact):
