@@ -46,9 +46,11 @@ def test_defaults_and_numbers_of_numpy_are_taken():
     check_parameters({**DEFAULTS, "steps": np.int64(5), "shrinkage": np.float32(0.5), "domain_weight": 0})
 
 
-@pytest.mark.parametrize(("method", "why"), [("vada_iw", "answers for that mix already"), ("vada", "has no estimate")])
+@pytest.mark.parametrize(
+    ("method", "why"), [("vada_iw", "already predicts for the target"), ("vada", "has no target estimate")]
+)
 def test_a_mix_that_is_not_estimated_cannot_be_answered_for(method, why):
-    with pytest.raises(ValueError, match=f"predict_prior is 'target', method is '{method}': it {why}"):
+    with pytest.raises(ValueError, match=f"predict_prior is 'target', method is '{method}': this method {why}"):
         check_parameters({**DEFAULTS, "method": method, "predict_prior": "target"})
 
 

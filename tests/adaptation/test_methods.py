@@ -8,15 +8,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from setminus_paper.adaptation.rivals import Adda  # noqa: E402
 from torch.nn.functional import logsigmoid  # noqa: E402
 
-from setminus.adaptation.adaptation_task import AdaptationConfig, DomainData  # noqa: E402
 from setminus.adaptation.adapter_parameters import WITH_PRIOR  # noqa: E402
-from setminus.adaptation.dirt_t import DirtT  # noqa: E402
-from setminus.adaptation.methods import METHODS  # noqa: E402
+from setminus.adaptation.domains import DomainData, LabelShift  # noqa: E402
+from setminus.adaptation.methods import METHODS, AdaptationConfig, DirtT, VadaIw, VadaOrthogonal, principal_log_odds  # noqa: E402
 from setminus.adaptation.small_networks import small_networks  # noqa: E402
-from setminus.adaptation.target_prior import LabelShift  # noqa: E402
 from setminus.adaptation.vada import (  # noqa: E402
     Domains,
     VadaConfig,
@@ -24,8 +21,6 @@ from setminus.adaptation.vada import (  # noqa: E402
     plain_discriminator_term,
     plain_domain_term,
 )
-from setminus.adaptation.vada_iw import VadaIw  # noqa: E402
-from setminus.adaptation.vada_orthogonal import VadaOrthogonal, principal_log_odds  # noqa: E402
 from setminus.core.orthogonalize import orthogonalize  # noqa: E402
 from setminus.nn.networks import AdaptationNetwork, DomainDiscriminator, seeded  # noqa: E402
 from setminus.nn.training import TrainingConfig, train  # noqa: E402
@@ -119,7 +114,7 @@ def test_methods_of_the_family_share_their_warmup():
 
 def test_the_rate_falls_over_the_second_half_where_it_comes_to_rest():
     data, made = points(), networks()
-    task = METHODS["vada"](made, data, replace(CONFIG, rest_at=8), 0)
+    task = METHODS["vada"](made, data, replace(CONFIG, decay_end=8), 0)
     assert [task.rate(step) for step in (0, 4, 6, 8)] == [1, 1, 0.5, 0]
     assert METHODS["vada"](made, data, CONFIG, 0).rate(10**6) == 1
 
@@ -277,24 +272,11 @@ def test_a_class_estimated_at_zero_stays_finite():
     torch.testing.assert_close(log_odds.exp(), torch.tensor([500.0, 0.5]), rtol=1e-3, atol=0)
 
 
-@pytest.mark.parametrize("name", ["estimate_every", "rest_at"])
+@pytest.mark.parametrize("name", ["estimate_every", "decay_end"])
 @pytest.mark.parametrize("steps", [0, -5])
 def test_a_schedule_without_steps_is_refused(name, steps):
     with pytest.raises(ValueError, match=f"{name} is {steps}: expected at least one step, or None"):
         AdaptationConfig(**{name: steps})
-
-
-def test_adda_holds_the_classifier_and_moves_the_copy():
-    task = Adda(networks(), points(), CONFIG, 0)
-    train(task, TrainingConfig(steps=4))
-    classifier, copied = weights_of(task.networks.encoder, task.networks.head), weights_of(task.target_encoder)
-    assert torch.equal(copied, weights_of(task.networks.encoder))
-    task = Adda(networks(), points(), CONFIG, 0)
-    train(task, TrainingConfig(steps=9))
-    assert torch.equal(classifier, weights_of(task.networks.encoder, task.networks.head))
-    assert not torch.equal(copied, weights_of(task.target_encoder))
-    with pytest.raises(ValueError, match="warmup is 0: ADDA starts from a classifier of the source"):
-        Adda(networks(), points(), AdaptationConfig(), 0)
 
 
 def test_dirt_t_becomes_surer_and_its_anchor_holds():
@@ -313,7 +295,7 @@ def test_dirt_t_becomes_surer_and_its_anchor_holds():
         DirtT(start, points(), CONFIG, 0, teacher_every=0)
 
 
-@pytest.mark.parametrize("method", ["vada_orthogonal", "vada_iw", "adda"])
+@pytest.mark.parametrize("method", ["vada_orthogonal", "vada_iw", "vada"])
 def test_a_resumed_training_has_the_same_bits(method, tmp_path):
     options = {"label_shift": LabelShift("pseudo_soft")} if method in WITH_PRIOR else {}
     whole, _ = trained(method, steps=9, **options)

@@ -69,7 +69,7 @@ def test_a_stopped_training_says_how_to_go_on_and_ends_as_if_nothing_had_been(fi
     assert not (out / "config.json").exists()
     monkeypatch.setattr(translating, "_write_png", write_png)
     assert "--resume" in refused(fit(out, "--quiet"))
-    assert "differs in seed" in refused(fit(out, "--resume", "--seed", "1", "--quiet"))
+    assert "another seed" in refused(fit(out, "--resume", "--seed", "1", "--quiet"))
     done = fit(out, "--resume")
     assert done.code == 0, done.err
     assert "digit changes" in done.out and "all but digit stays" in done.out and "transfer apply" in done.out

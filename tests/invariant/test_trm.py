@@ -4,8 +4,8 @@ torch = pytest.importorskip("torch")
 
 from torch.nn.functional import cross_entropy  # noqa: E402
 
-from setminus.invariant.environment_task import EnvironmentConfig, risk  # noqa: E402
-from setminus.invariant.fitting import fit_invariant  # noqa: E402
+from setminus.invariant.environments import EnvironmentConfig, risk  # noqa: E402
+from setminus.invariant.methods import fit_invariant  # noqa: E402
 from setminus.invariant.trm import Trm, TrmConfig, beyond_hull, encoder_of, fit_head, transfer_surrogate  # noqa: E402
 from setminus.nn.training import TrainingConfig, train  # noqa: E402
 

@@ -60,7 +60,7 @@ def test_rows_of_all_tensors_belong_together():
 @given(counts=st.lists(st.integers(1, 30), min_size=1, max_size=6), size=st.integers(1, 20), seed=st.integers(0, 9))
 def test_classes_fill_the_same_share_of_a_batch_however_rare_they_are(counts, size, seed):
     classes = torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(counts))
-    batches = Batches(classes, size=size, seed=seed, alike=classes)
+    batches = Batches(classes, size=size, seed=seed, balance_by=classes)
     for step in range(2 * len(batches)):
         (dealt,) = batches.at(step)
         assert len(dealt) == min(size, sum(counts))
@@ -75,16 +75,16 @@ def test_classes_fill_the_same_share_of_a_batch_however_rare_they_are(counts, si
 @pytest.mark.parametrize("steps", [(0, 1, 2, 9, 10), (10, 2, 0, 9, 1)])
 def test_a_balanced_batch_does_not_depend_on_those_before_either(steps):
     classes = torch.tensor([0] * 20 + [1] * 3)
-    batches = Batches(torch.arange(23), size=4, seed=1, alike=classes)
+    batches = Batches(torch.arange(23), size=4, seed=1, balance_by=classes)
     for step in steps:
-        fresh = Batches(torch.arange(23), size=4, seed=1, alike=classes)
+        fresh = Batches(torch.arange(23), size=4, seed=1, balance_by=classes)
         assert torch.equal(batches.rows(step), fresh.rows(step))
     assert not torch.equal(batches.rows(0), batches.rows(len(batches)))
 
 
 def test_rows_of_a_rare_class_take_turns():
     classes = torch.tensor([0] * 20 + [1] * 3)
-    batches = Batches(torch.arange(23), size=4, seed=1, alike=classes)
+    batches = Batches(torch.arange(23), size=4, seed=1, balance_by=classes)
     dealt = torch.cat([batches.rows(step) for step in range(len(batches))])
     rare, common = (torch.bincount(dealt, minlength=23)[classes == k] for k in (1, 0))
     assert sorted(rare.tolist()) == [3, 3, 4] and common.max() == 1
@@ -107,18 +107,18 @@ def test_errors():
     with pytest.raises(ValueError, match=r"tensors have \[3, 4\] rows: expected the same number in each"):
         Batches(torch.zeros(3), torch.zeros(4), size=2, seed=0)
     with pytest.raises(ValueError, match=r"tensors have \[3, 4\] rows"):
-        Batches(torch.zeros(4), size=2, seed=0, alike=torch.zeros(3, dtype=torch.int64))
+        Batches(torch.zeros(4), size=2, seed=0, balance_by=torch.zeros(3, dtype=torch.int64))
     with pytest.raises(ValueError, match=r"tensors have \[0\] rows"):
         Batches(torch.zeros(0), size=2, seed=0)
     with pytest.raises(ValueError, match=r"tensors have \[\] rows"):
         Batches(size=2, seed=0)
     with pytest.raises(ValueError, match="size is 0: expected the rows of a batch"):
         Batches(torch.zeros(3), size=0, seed=0)
-    with pytest.raises(ValueError, match="a batch of 5 rows cannot be dealt to 2 processes: take a multiple of 2"):
+    with pytest.raises(ValueError, match="a batch of 5 rows cannot be divided among 2 processes: take a multiple of 2"):
         Batches(torch.zeros(9), size=5, seed=0).rows(0, (0, 2))
 
 
 @pytest.mark.parametrize("classes", [torch.zeros(4, 1, dtype=torch.int64), torch.full((4,), float("nan"))])
 def test_classes_are_one_whole_number_for_each_row(classes):
-    with pytest.raises(ValueError, match=r"alike has the shape \(4.*a whole number for each row"):
-        Batches(torch.zeros(4), size=2, seed=0, alike=classes)
+    with pytest.raises(ValueError, match=r"balance_by has the shape \(4.*a whole number for each row"):
+        Batches(torch.zeros(4), size=2, seed=0, balance_by=classes)

@@ -114,8 +114,8 @@ def test_a_kill_in_the_first_checkpoint_leaves_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (lambda f: (f / "checkpoint.json").write_text("{"), "is damaged .*remove it and start anew"),
-        (lambda f: (f / "checkpoint.json").write_text("[]"), "is damaged .*remove it and start anew"),
+        (lambda f: (f / "checkpoint.json").write_text("{"), "is damaged .*remove it and start again"),
+        (lambda f: (f / "checkpoint.json").write_text("[]"), "is damaged .*remove it and start again"),
         (lambda f: (f / "checkpoint.json").write_text('{"tensors": "checkpoint-000000001.safetensors"}'), "is damaged"),
         (
             lambda f: (f / "checkpoint.json").write_text(
@@ -123,16 +123,19 @@ def test_a_kill_in_the_first_checkpoint_leaves_nothing(tmp_path):
             ),
             "is damaged",
         ),
-        (lambda f: told(f, tensors="../other/checkpoint-000000001.safetensors"), "is damaged .*is no name of tensors"),
-        (lambda f: told(f, tensors="/dev/zero"), "is damaged .*is no name of tensors"),
-        (lambda f: told(f, tensors=7), "is damaged"),
-        (lambda f: told(f, state={"module": ["os", "system"]}), "is damaged"),
-        (lambda f: told(f, state={}), "is damaged"),
+        (
+            lambda f: changed(f, tensors="../other/checkpoint-000000001.safetensors"),
+            "is damaged .*is no name of tensors",
+        ),
+        (lambda f: changed(f, tensors="/dev/zero"), "is damaged .*is no name of tensors"),
+        (lambda f: changed(f, tensors=7), "is damaged"),
+        (lambda f: changed(f, state={"module": ["os", "system"]}), "is damaged"),
+        (lambda f: changed(f, state={}), "is damaged"),
         (lambda f: (f / "checkpoint.json").write_text("[" * 100_000), "is damaged"),
         (lambda f: shorten(f / "checkpoint-000000001.safetensors"), "is damaged"),
         (lambda f: (f / "checkpoint-000000001.safetensors").write_bytes(b""), "is damaged"),
         (lambda f: (f / "checkpoint-000000001.safetensors").unlink(), "no whole checkpoint .*000000001.safetensors"),
-        (shutil.rmtree, "no whole checkpoint .*checkpoint.json.*start anew"),
+        (shutil.rmtree, "no whole checkpoint .*checkpoint.json.*start again"),
     ],
 )
 def test_damage_is_said(tmp_path, damage, said):
@@ -143,7 +146,7 @@ def test_damage_is_said(tmp_path, damage, said):
         load_checkpoint(tmp_path / "run")
 
 
-def told(folder, **changes):
+def changed(folder, **changes):
     index = json.loads((folder / "checkpoint.json").read_text())
     (folder / "checkpoint.json").write_text(json.dumps(index | changes))
 
@@ -158,7 +161,7 @@ def test_a_pickle_is_not_read(tmp_path):
 def test_leftovers_beside_a_damaged_checkpoint_stay(tmp_path):
     save_checkpoint(tmp_path, 1, tree())
     (tmp_path / "checkpoint.json").write_text("{}")
-    with pytest.raises(ValueError, match=r"is damaged .*remove it and start anew"):
+    with pytest.raises(ValueError, match=r"is damaged .*remove it and start again"):
         remove_leftovers(tmp_path)
     assert (tmp_path / "checkpoint-000000001.safetensors").exists()
 

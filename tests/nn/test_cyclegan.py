@@ -62,9 +62,9 @@ def test_losses_gradients_and_statistics_are_those_of_separate_passes(build, siz
     theirs = copy.deepcopy(ours)
     a, b = images(size)
     made = generator_losses(ours, a, b, CycleGANWeights(cycle=7.0, identity=3.0))
-    told_apart = discriminator_losses(ours, a, b, made.fake_a, made.fake_b)
+    discriminated = discriminator_losses(ours, a, b, made.fake_a, made.fake_b)
     expected = by_hand(theirs, a, b)
-    for name, loss in {**made.terms, **told_apart}.items():
+    for name, loss in {**made.terms, **discriminated}.items():
         torch.testing.assert_close(loss, expected[name], msg=name)
     total = expected["a_to_b"] + expected["b_to_a"] + 7 * expected["cycle"] + 3 * expected["identity"]
     torch.testing.assert_close(made.total, total)

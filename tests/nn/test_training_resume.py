@@ -224,5 +224,5 @@ def test_a_shorter_training_is_refused(whole):
 def test_a_damaged_checkpoint_is_said(stopped):
     (path,) = stopped.glob("*.safetensors")
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(ValueError, match=r"is damaged .*remove it and start anew"):
+    with pytest.raises(ValueError, match=r"is damaged .*remove it and start again"):
         train(Fit(), CONFIG, folder=stopped, resume=True)

@@ -1,16 +1,31 @@
 """The classifiers whose probabilities are divided: weights, averages, determinism."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from setminus.datasets.colored_digits import ColoredDigits
 from setminus.datasets.images import to_signed_nchw
-from setminus.nn.networks import DigitClassifier, GaussianNoise, seeded
-from setminus.transfer import domain_classifiers
-from setminus.transfer.domain_classifiers import ClassifierConfig, fit_domain_classifier, log_proba
+
+torch = pytest.importorskip("torch")
+
+from setminus.nn.networks import DigitClassifier, GaussianNoise, seeded  # noqa: E402
+from setminus.transfer import domain_classifiers  # noqa: E402
+from setminus.transfer.domain_classifiers import (  # noqa: E402
+    ClassifierConfig,
+    DomainByColumn,
+    fit_domain_classifier,
+    log_proba,
+    overlap_weights,
+    shares_by_classifier,
+    smoothed_shares,
+)
+from setminus.transfer.networks import signed  # noqa: E402
+from setminus.transfer.transfer_task import OrthogonalRatio, PairRatio  # noqa: E402
 
 CONFIG = ClassifierConfig(width=4, epochs=3, batch_size=64, average=0.9)
 
@@ -87,3 +102,168 @@ def test_a_network_with_noise_of_its_own_comes_out_the_same_whatever_was_drawn_b
         config = ClassifierConfig(width=4, epochs=1, batch_size=16)
         fitted.append(fit_domain_classifier(x, y, config, seed=0, network=network).state_dict())
     assert all(torch.equal(one, other) for one, other in zip(*(state.values() for state in fitted), strict=True))
+
+
+MODEL = ColoredDigits(lambda_digit=0.6, lambda_background=0.8)
+OWN = {"digit": 0.8, "background": 0.9}
+"""p(z|A) of A's own color, by the model's strengths."""
+
+
+class Sees(torch.nn.Module):
+    """Log-probabilities of a color that a pixel shows, as sure as `sure`, with the shares of `prior` in its data."""
+
+    def __init__(self, factor, sure=1 - 1e-7, prior=(0.5, 0.5)):
+        super().__init__()
+        self.factor, self.sure, self.prior = factor, sure, torch.tensor(prior)
+
+    def forward(self, images):
+        side = images.shape[-1] // 2
+        digit = images[:, 2, side, side] > images[:, 0, side, side]
+        background = images[:, 0, 0, 0] > images[:, 1, 0, 0]
+        z = (digit if self.factor == "digit" else background).long()
+        likelihood = torch.where(z[:, None] == torch.arange(2), self.sure, 1 - self.sure)
+        return (likelihood * self.prior).log()
+
+
+def by_column(factor, **changes):
+    own = OWN[factor]
+    known = {"column_prior": (0.5, 0.5), "given_a": (own, 1 - own), "given_b": (1 - own, own)}
+    return DomainByColumn(Sees(factor), **{**known, **changes})
+
+
+@pytest.fixture(scope="module")
+def few_painted():
+    ink = np.zeros((400, 8, 8), dtype=np.uint8)
+    ink[:, 2:6, 2:6] = 255
+    split = MODEL.paint(ink, seed=0)
+    return split, signed(torch.from_numpy(split.x).permute(0, 3, 1, 2))
+
+
+def test_it_is_the_exact_posterior_of_either_factor(few_painted):
+    split, x = few_painted
+    assert np.allclose(by_column("digit")(x).softmax(1), MODEL.principal(split.z1), atol=1e-5)
+    assert np.allclose(by_column("background")(x).softmax(1), MODEL.orthogonal(split.z2), atol=1e-5)
+    # the classifier of the column by itself is not: it is sure of the color, the color is not of the domain
+    assert not np.allclose(Sees("digit")(x).softmax(1), MODEL.principal(split.z1), atol=0.1)
+
+
+def test_both_roles_give_the_exact_ratio_of_what_is_kept(few_painted):
+    split, x = few_painted
+    truth = np.where(split.z2 == 0, math.log(9), -math.log(9))
+    full = torch.from_numpy(np.log(MODEL.full(split.z1, split.z2))).float()
+    kept = OrthogonalRatio(by_column("background"), clamp=None)(x)
+    changed = PairRatio(_Said(full), by_column("digit"), clamp=None)(x)
+    assert np.allclose(kept, truth, atol=1e-4) and np.allclose(changed, truth, atol=1e-4)
+    # with the classifier of the column as the principal one, too much is taken away
+    naive = PairRatio(_Said(full), Sees("digit"), clamp=None)(x).numpy()
+    assert np.abs(naive - truth).min() > 5
+
+
+class _Said(torch.nn.Module):
+    def __init__(self, logits):
+        super().__init__()
+        self.logits = logits
+
+    def forward(self, images):
+        return self.logits
+
+
+def test_the_shares_that_the_column_was_learned_with_are_taken_out(few_painted):
+    _, x = few_painted
+    skewed = Sees("digit", sure=0.9, prior=(0.8, 0.2))
+    even = DomainByColumn(Sees("digit", sure=0.9), column_prior=(0.5, 0.5), given_a=(0.7, 0.3), given_b=(0.2, 0.8))(x)
+    known = DomainByColumn(skewed, column_prior=(0.8, 0.2), given_a=(0.7, 0.3), given_b=(0.2, 0.8))(x)
+    forgotten = DomainByColumn(skewed, column_prior=(0.5, 0.5), given_a=(0.7, 0.3), given_b=(0.2, 0.8))(x)
+    assert torch.allclose(known.softmax(1), even.softmax(1), atol=1e-5)
+    assert not torch.allclose(forgotten.softmax(1), even.softmax(1), atol=0.02)
+
+
+shares = st.floats(0.02, 0.98)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(shares, min_size=6, max_size=6), shares, shares, shares)
+def test_it_is_bayes_rule_where_images_do_not_show_the_column(table, prior, in_a, in_b):
+    """Three kinds of images, any p(x|z): the mixtures' posterior by sums over z."""
+    given_z = np.array(table).reshape(2, 3)
+    given_z /= given_z.sum(axis=1, keepdims=True)
+    p_z, p_a, p_b = (np.array([share, 1 - share]) for share in (prior, in_a, in_b))
+    joint = given_z * p_z[:, None]
+    logits = torch.from_numpy(np.log(joint / joint.sum(axis=0)).T).float()
+    found = DomainByColumn(_Said(logits), column_prior=p_z, given_a=p_a, given_b=p_b)(torch.zeros(3, 3, 2, 2))
+    mixtures = np.stack([p_a @ given_z, p_b @ given_z], axis=1)
+    assert np.allclose(found.softmax(1), mixtures / mixtures.sum(axis=1, keepdims=True), atol=1e-4)
+
+
+def test_a_constant_column_is_finite_and_held_by_the_clamp(few_painted):
+    split, x = few_painted
+    constant = by_column("background", given_a=smoothed_shares(np.zeros(500)), given_b=smoothed_shares(np.ones(500)))
+    ratio = OrthogonalRatio(constant, clamp=None)(x).exp()
+    assert torch.isfinite(ratio).all() and float(ratio.max()) == pytest.approx(1001, rel=0.01)
+    clamped = OrthogonalRatio(constant, clamp=(1 / 9, 9))(x).exp()
+    assert np.allclose(clamped, np.where(split.z2 == 0, 9, 1 / 9), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"column_prior": (1.0, 0.0)}, {"given_a": (1.2, -0.2)}, {"given_b": (0.5, 0.4)}, {"given_a": (0.4, 0.3, 0.3)}],
+)
+def test_shares_that_are_none_are_refused(wrong):
+    with pytest.raises(ValueError, match="expected a share for each value in all three"):
+        by_column("background", **wrong)
+
+
+def test_two_classifiers_of_one_of_groups_leave_the_other_factor_exactly():
+    """Whatever the network says: full is of groups 0 and 3, principal of 0 and 1 against 2 and 3, as for faces."""
+    logits = torch.randn(50, 4, generator=torch.Generator().manual_seed(0)) * 4
+    groups = {"column_prior": (0.25,) * 4}
+    full = DomainByColumn(_Said(logits), **groups, given_a=(1, 0, 0, 0), given_b=(0, 0, 0, 1))
+    principal = DomainByColumn(_Said(logits), **groups, given_a=(0.5, 0.5, 0, 0), given_b=(0, 0, 0.5, 0.5))
+    proba = logits.softmax(1)
+    found = PairRatio(full, principal, clamp=None)(torch.zeros(50, 3, 2, 2)).exp()
+    # how dark the hair is for a man, over how blond it is for a woman
+    expected = proba[:, 0] / (proba[:, 0] + proba[:, 1]) / (proba[:, 3] / (proba[:, 2] + proba[:, 3]))
+    assert torch.allclose(found, expected, rtol=1e-3)
+
+
+def test_gradients_pass_to_images_unless_the_column_says_nothing_of_the_domain(few_painted):
+    _, x = few_painted
+    column = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 2))
+    images = x[:3].clone().requires_grad_()
+    module = DomainByColumn(column, column_prior=(0.5, 0.5), given_a=(0.9, 0.1), given_b=(0.1, 0.9))
+    module(images)[:, 0].sum().backward()
+    assert float(images.grad.abs().sum()) > 0
+    images.grad = None
+    # the same shares in both domains: nothing to learn
+    same = DomainByColumn(column, column_prior=(0.5, 0.5), given_a=(0.5, 0.5), given_b=(0.5, 0.5))
+    same(images)[:, 0].sum().backward()
+    assert float(images.grad.abs().sum()) == pytest.approx(0, abs=1e-5)
+
+
+def test_shares_of_a_folder_without_labels():
+    rng = np.random.default_rng(0)
+    z = rng.random(4000) < 0.15
+    # a classifier that is right in three of four cases, and knows it
+    sees = np.where(rng.random(4000) < 0.75, z, ~z)
+    proba = np.where(sees[:, None] == np.arange(2), 0.75, 0.25)
+    assert shares_by_classifier(proba, (0.5, 0.5))[1] == pytest.approx(0.15, abs=0.04)
+    assert proba[:, 1].mean() > 0.28
+
+
+def test_under_the_weights_the_other_factor_does_not_tell_the_column():
+    ink = np.zeros((20_000, 4, 4), dtype=np.uint8)
+    split = ColoredDigits().paint(ink, seed=0)
+    weights = overlap_weights(split.y, split.z1)
+
+    def error_of(weight):
+        first, second = (np.average(split.z2[split.z1 == z], weights=weight[split.z1 == z]) for z in (0, 1))
+        return abs(first - second)
+
+    assert error_of(weights) < 0.05 < 0.5 < error_of(np.ones(len(weights)))
+    assert weights.mean() == pytest.approx(1) and np.average(split.z1, weights=weights) == pytest.approx(0.5)
+
+
+def test_a_place_with_one_value_weighs_nothing_and_one_place_must_have_two():
+    assert overlap_weights([0, 0, 1, 1, 1], [0, 0, 0, 1, 1]).tolist() == [0, 0, 1.5, 0.75, 0.75]
+    with pytest.raises(ValueError, match=r"both values of the column.* label images"):
+        overlap_weights([0, 0, 1, 1, -1], [0, 0, 1, 1, 1])

@@ -11,12 +11,12 @@ torch = pytest.importorskip("torch")
 from setminus.transfer import folder_classifiers  # noqa: E402
 from setminus.transfer.folder_classifiers import (  # noqa: E402
     check_principal,
+    deal_out,
     fit_folder_classifiers,
+    held_out_accuracy,
 )
-from setminus.transfer.folder_notes import folder_notes  # noqa: E402
-from setminus.transfer.folder_parts import deal_out  # noqa: E402
-from setminus.transfer.held_out_accuracy import told  # noqa: E402
-from setminus.transfer.pixels import signed  # noqa: E402
+from setminus.transfer.folder_translation import folder_notes  # noqa: E402
+from setminus.transfer.networks import signed  # noqa: E402
 from tests.made_pictures import folder_squares, painted_squares  # noqa: E402
 
 QUICK = {"width": 4, "steps": 150, "seed": 0}
@@ -82,7 +82,7 @@ def test_labels_elsewhere_are_enough_and_shares_are_then_estimated():
 def test_a_column_that_does_not_show_stops_before_anything_long():
     images, _ = folder_squares("digit", n=300)
     guessed = replace(images, z=np.arange(300) % 2)
-    with pytest.raises(ValueError, match=r"held-out images, and guessing reaches .* cannot be seen"):
+    with pytest.raises(ValueError, match=r"held-out images, and guessing reaches .* visible"):
         fitted(guessed, "keep")
 
 
@@ -93,19 +93,19 @@ def test_too_few_labels_to_hold_any_out():
     with pytest.raises(ValueError, match="too few images have labels"):
         fitted(replace(images, z=z), "change")
     # one right image of each value could be luck, and is no reason to say that nothing can be seen
-    with pytest.raises(ValueError, match="2 labelled images are held out, so few that guessing may tell"):
-        folder_classifiers._check_column(told(np.array([0, 1]), np.array([0, 1]), np.ones(2)))
+    with pytest.raises(ValueError, match="only 2 labelled images are held out"):
+        folder_classifiers._check_column(held_out_accuracy(np.array([0, 1]), np.array([0, 1]), np.ones(2)))
 
 
-def test_accuracy_counts_both_classes_alike():
+def test_accuracy_is_balanced():
     verdicts, truth = np.zeros(100, dtype=int), np.repeat([0, 1], [90, 10])
-    alike = 1 / np.bincount(truth)[truth]
-    assert told(verdicts, truth, np.ones(100)).accuracy == 0.9
-    assert told(verdicts, truth, alike).accuracy == pytest.approx(0.5)
-    assert not told(verdicts, truth, alike).above_chance
+    balanced = 1 / np.bincount(truth)[truth]
+    assert held_out_accuracy(verdicts, truth, np.ones(100)).accuracy == 0.9
+    assert held_out_accuracy(verdicts, truth, balanced).accuracy == pytest.approx(0.5)
+    assert not held_out_accuracy(verdicts, truth, balanced).above_chance
     # one right image of each class could be luck
-    assert not told(np.array([0, 1]), np.array([0, 1]), np.ones(2)).above_chance
-    assert told(np.array([0, 1]), np.array([0, 1]), np.ones(2)).by_chance == 1
+    assert not held_out_accuracy(np.array([0, 1]), np.array([0, 1]), np.ones(2)).above_chance
+    assert held_out_accuracy(np.array([0, 1]), np.array([0, 1]), np.ones(2)).by_chance == 1
 
 
 class Gives(torch.nn.Module):
@@ -147,6 +147,6 @@ def test_notes_say_what_is_weak(learned):
     )
     few = replace(images, x=images.x[:100], y=np.repeat([0, 1], 50), z=np.repeat([0, 1], 50))
     notes = " ".join(folder_notes(few, bad, role, "hair"))
-    for words in ("only 70%", "about as frequent", "all the same", "by guessing", "folder A has 50 images"):
+    for words in ("only 70%", "about as frequent", "all the same", "than guessing", "folder A has 50 images"):
         assert words in notes
-    assert ("two near certainties" in notes) == (role == "change")
+    assert ("large errors" in notes) == (role == "change")

@@ -1,15 +1,22 @@
 """Two folders to a translation, which goes on where it was stopped, and with nothing else."""
 
+import base64
+import io
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
+Image = pytest.importorskip("PIL.Image")
 
 from setminus.nn.networks import DigitClassifier  # noqa: E402
-from setminus.transfer.folder_parts import deal_out  # noqa: E402
-from setminus.transfer.folder_translation import TranslationConfig, fit_translation  # noqa: E402
+from setminus.transfer.folder_classifiers import deal_out  # noqa: E402
+from setminus.transfer.folder_translation import (  # noqa: E402
+    TranslationConfig,
+    fit_translation,
+    strip_png,
+)
 from tests.made_pictures import folder_squares  # noqa: E402
 
 TINY = TranslationConfig(
@@ -52,9 +59,9 @@ def test_a_stopped_training_goes_on_to_the_same_bits(images, tmp_path, at):
 def test_what_was_begun_with_other_settings_does_not_go_on(images, tmp_path):
     fit_translation(images, TINY, folder=tmp_path)
     fit_translation(images, replace(TINY, steps=7), folder=tmp_path, resume=True)
-    with pytest.raises(ValueError, match="differs in rate, role"):
+    with pytest.raises(ValueError, match="another rate, role"):
         fit_translation(images, replace(TINY, rate=1e-3, role="keep"), folder=tmp_path, resume=True)
-    with pytest.raises(ValueError, match="differs in images"):
+    with pytest.raises(ValueError, match="another images"):
         fit_translation(replace(images, z=1 - images.z), TINY, folder=tmp_path, resume=True)
 
 
@@ -76,7 +83,7 @@ def test_a_ready_principal_takes_the_place_of_the_columns(images):
     assert made.classifiers.modules["principal"] is ready and "column" not in made.classifiers.modules
     with pytest.raises(ValueError, match=r"gives \(2, 10\)"):
         fit_translation(images, TINY, principal=DigitClassifier(10, width=2))
-    with pytest.raises(ValueError, match="use 'change'"):
+    with pytest.raises(ValueError, match="expected role 'change'"):
         fit_translation(images, replace(TINY, role="keep"), principal=ready)
 
 
@@ -106,3 +113,18 @@ def test_parts_share_no_image_and_each_has_both_folders():
 def test_settings_that_make_no_sense(wrong, words):
     with pytest.raises(ValueError, match=words):
         replace(TINY, **wrong)
+
+
+def test_the_pixels_come_back():
+    images = np.random.default_rng(0).integers(0, 256, (3, 4, 5, 3), dtype=np.uint8)
+    back = np.asarray(Image.open(io.BytesIO(base64.b64decode(strip_png(images)))))
+    assert back.shape == (4, 15, 3)
+    assert np.array_equal(back[:, 5:10], images[1])
+
+
+@pytest.mark.parametrize(
+    "images", [np.zeros((0, 4, 4, 3), np.uint8), np.zeros((2, 4, 4, 1), np.uint8), np.zeros((2, 4, 4, 3))]
+)
+def test_what_is_no_color_image_is_refused(images):
+    with pytest.raises(ValueError, match=r"expected uint8 of shape \(n, height, width, 3\)"):
+        strip_png(images)

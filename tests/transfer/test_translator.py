@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch")
 
 from safetensors.torch import load, save  # noqa: E402
 
-from setminus.transfer.translation_networks import kind_for, networks_for  # noqa: E402
+from setminus.transfer.networks import kind_for, networks_for  # noqa: E402
 from setminus.transfer.translator import (  # noqa: E402
     ImageTranslator,
     load_translator,

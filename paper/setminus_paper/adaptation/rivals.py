@@ -12,7 +12,8 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from setminus.adaptation.adaptation_task import AdaptationConfig, AdaptationTask, DomainData, evaluating
+from setminus.adaptation.domains import DomainData, evaluating
+from setminus.adaptation.methods import AdaptationConfig, AdaptationTask
 from setminus.adaptation.vada import VadaConfig, VadaNetworks, vada_step
 from setminus.errors import UserError
 from setminus.nn.batches import Batches
@@ -184,7 +185,7 @@ class Cycada(AdaptationTask):
         }
 
     @property
-    def met(self) -> int:
+    def first_adapted_step(self) -> int:
         """The end of the second phase: before it the classifier is that of the warm-up."""
         return max(int(self.schedule.translation_end), self.config.warmup)
 

@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from setminus.adaptation.adaptation_task import DomainData
+from setminus.adaptation.adapter import held_out_rows
+from setminus.adaptation.domains import DomainData
 from setminus.adaptation.label_shift import class_frequencies
-from setminus.adaptation.sample_domains import held_out_rows
 from setminus.adaptation.vada import VadaConfig
 from setminus.datasets.images import resize, to_rgb, to_signed_nchw
 from setminus.datasets.split import Split

@@ -15,9 +15,9 @@ from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE
 from torch import nn
 
-from setminus.adaptation.adaptation_task import AdaptationConfig, AdaptationTask, DomainData, class_logits
+from setminus.adaptation.domains import DomainData, LabelShift, class_logits
 from setminus.adaptation.methods import METHODS as LIBRARY
-from setminus.adaptation.target_prior import LabelShift
+from setminus.adaptation.methods import AdaptationConfig, AdaptationTask
 from setminus.adaptation.vada import VadaNetworks
 from setminus.errors import UserError
 from setminus.nn.networks import AdaptationNetwork, DomainDiscriminator, seeded
@@ -167,7 +167,7 @@ def adapted(
         observers=() if view is None else (view,),
     )
     # the precision differs between machines, and with it the last digits
-    found = {**_metrics(outcome, loaded, task.met), "precision": precision}
+    found = {**_metrics(outcome, loaded, task.first_adapted_step), "precision": precision}
     return found if view is None else {**found, "features": view.metrics()}
 
 
@@ -189,7 +189,7 @@ def make_task(
         warmup=warmup,
         balanced=size.balanced,
         estimate_every=size.estimate_every,
-        rest_at=steps if size.rests else None,
+        decay_end=steps if size.rests else None,
     )
     return TASKS[row.task](networks, data, config, seed, watch=watch, **options), steps
 

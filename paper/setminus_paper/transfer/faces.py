@@ -21,12 +21,9 @@ from setminus.nn.cyclegan import CycleGAN
 from setminus.nn.networks import GaussianNoise, PhotoClassifier, seeded
 from setminus.progress import tracked
 from setminus.records import BESIDE
-from setminus.transfer.column_domain import DomainByColumn
-from setminus.transfer.domain_classifiers import ClassifierConfig, fit_domain_classifier
-from setminus.transfer.evaluation import TransferJudge, oracle_latents, translate
-from setminus.transfer.log_ratios import OrthogonalRatio, PairRatio
-from setminus.transfer.pixels import image_tensor, signed
-from setminus.transfer.transfer_task import photo_networks
+from setminus.transfer.domain_classifiers import ClassifierConfig, DomainByColumn, fit_domain_classifier
+from setminus.transfer.networks import image_tensor, photo_networks, signed, translate
+from setminus.transfer.transfer_task import OrthogonalRatio, PairRatio
 from setminus_paper.data.celeba import (
     CELEBA,
     CELEBA_GH,
@@ -42,6 +39,7 @@ from setminus_paper.data.celeba import (
 )
 from setminus_paper.published import TABLE2, TABLE6
 from setminus_paper.run import Run
+from setminus_paper.transfer.evaluation import TransferJudge, oracle_latents
 from setminus_paper.transfer.fid import ClassifierFeatures, frechet_distance
 from setminus_paper.transfer.principals import fit_last_layer, fit_orthogonal_by_importance
 from setminus_paper.transfer.translation import ROWS, Row, Source, Translation, translated

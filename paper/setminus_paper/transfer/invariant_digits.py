@@ -26,9 +26,9 @@ from sklearn.metrics import log_loss
 
 from setminus.datasets.colored_digits import ColoredDigits
 from setminus.datasets.split import Split
-from setminus.invariant.environment_task import Environment, EnvironmentConfig
-from setminus.invariant.fitting import METHODS as FITTED
-from setminus.invariant.fitting import Method, fit_invariant
+from setminus.invariant.environments import Environment, EnvironmentConfig
+from setminus.invariant.methods import METHODS as FITTED
+from setminus.invariant.methods import Method, fit_invariant
 from setminus.nn.networks import DigitClassifier, seeded
 from setminus.progress import tracked
 from setminus_paper.data.images import load_images

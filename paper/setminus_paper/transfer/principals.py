@@ -20,15 +20,14 @@ from torch.nn.functional import cross_entropy
 
 from setminus.core.importance import importance_weights
 from setminus.errors import UserError
-from setminus.invariant.environment_task import Environment, EnvironmentConfig, check_environments, pooled, risk
-from setminus.invariant.fish import FishConfig
-from setminus.invariant.fitting import METHODS, Method, fit_invariant
-from setminus.invariant.mldg import MldgConfig
+from setminus.invariant.environments import Environment, EnvironmentConfig, check_environments, pooled, risk
+from setminus.invariant.gradient_matching import FishConfig, MldgConfig
+from setminus.invariant.methods import METHODS, Method, fit_invariant
 from setminus.invariant.trm import TrmConfig, encoder_of
 from setminus.nn.networks import DigitClassifier, seeded
 from setminus.nn.passes import prepare
 from setminus.transfer.domain_classifiers import ClassifierConfig, fit_domain_classifier, log_proba
-from setminus.transfer.pixels import signed
+from setminus.transfer.networks import signed
 
 __all__ = [
     "CANDIDATES",

@@ -13,18 +13,17 @@ from numpy.typing import NDArray
 from torch import nn
 
 from setminus.datasets.colored_digits import ColoredDigits
-from setminus.invariant.environment_task import Environment
-from setminus.invariant.fitting import METHODS as INVARIANT
+from setminus.invariant.environments import Environment
+from setminus.invariant.methods import METHODS as INVARIANT
 from setminus.nn.translation_networks import Norm
 from setminus.progress import tracked
 from setminus.transfer.domain_classifiers import ClassifierConfig, fit_domain_classifier
-from setminus.transfer.evaluation import TransferJudge, measured_latents, oracle_latents
-from setminus.transfer.log_ratios import OrthogonalRatio, PairRatio
-from setminus.transfer.pixels import image_tensor, signed
-from setminus.transfer.transfer_task import digit_networks
+from setminus.transfer.networks import digit_networks, image_tensor, signed
+from setminus.transfer.transfer_task import OrthogonalRatio, PairRatio
 from setminus_paper.claims.fig2c import shrunk_digits
 from setminus_paper.published import TABLE1
 from setminus_paper.run import Run
+from setminus_paper.transfer.evaluation import TransferJudge, measured_latents, oracle_latents
 from setminus_paper.transfer.principals import fit_last_layer, fit_orthogonal_by_importance, fit_principal
 from setminus_paper.transfer.translation import (
     JOB,

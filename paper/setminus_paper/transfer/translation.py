@@ -17,9 +17,10 @@ from setminus.datasets.images import from_signed_nchw
 from setminus.nn.cyclegan import CycleGAN
 from setminus.nn.passes import Precision, fast_precision
 from setminus.nn.training import Outcome, TrainingConfig, train
-from setminus.transfer.evaluation import TransferJudge, translate
-from setminus.transfer.samples import strip_png
+from setminus.transfer.folder_translation import strip_png
+from setminus.transfer.networks import translate
 from setminus.transfer.transfer_task import TransferConfig, TransferTask
+from setminus_paper.transfer.evaluation import TransferJudge
 
 __all__ = ["JOB", "ROWS", "RestingTranslation", "Row", "Source", "Translation", "translated"]
 
@@ -121,7 +122,7 @@ def translated(
             rate=size.rate,
             seed=seed,
             plain_steps=plain_steps,
-            rest_at=size.steps if isinstance(size, RestingTranslation) else None,
+            decay_end=size.steps if isinstance(size, RestingTranslation) else None,
         ),
         log_ratio=log_ratio,
         judge=judge,

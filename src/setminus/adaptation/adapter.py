@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,40 +21,49 @@ from setminus.adaptation.adapter_parameters import (
     PredictPrior,
     check_parameters,
 )
-from setminus.adaptation.sample_domains import held_out_rows, source_rows
-from setminus.adaptation.scoring import Unknown, target_accuracy
-from setminus.adaptation.source_labels import labels_of_one_kind
 from setminus.errors import MissingExtraError, UserError
+
+__all__ = [
+    "OrthogonalAdapter",
+    "Unknown",
+    "held_out_rows",
+    "known_rows",
+    "labels_of_one_kind",
+    "source_rows",
+    "target_accuracy",
+]
 
 if TYPE_CHECKING:
     from setminus.adaptation.small_networks import Adapted
 
-__all__ = ["OrthogonalAdapter"]
 
 Floats = NDArray[np.float64]
 
-_LEAST = np.finfo(np.float64).tiny
+Unknown = Literal["raise", "ignore"]
+MAX_NAMED = 10
+"""Classes that an error lists, at most."""
+_TINY = np.finfo(np.float64).tiny
 
 
 class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    r"""A classifier for a target domain without labels, where the mix of classes may differ from the source's.
+    r"""A classifier for a target domain without labels, whose class frequencies may differ from the source's.
 
-    Usual adaptation makes the features of both domains look alike. Where classes have other frequencies in the target,
-    that puts rows of one class on top of another. Here the encoder plays against ``w_x \ w_1``: a discriminator of
-    domains without what the class alone says of the domain, so that each class is aligned with itself.
+    Adversarial adaptation makes the features of both domains look alike. Where the class frequencies differ, it aligns
+    rows of one class with rows of another. Here the encoder plays against ``w_x \ w_1``, a discriminator of domains
+    from which the prediction by the class alone is removed, so that each class is aligned with itself.
 
     Parameters
     ----------
     method : {"vada_orthogonal", "vada", "vada_iw", "dann", "source_only"}, default="vada_orthogonal"
-        The method above; VADA, which aligns all rows; VADA with importance weights; domain adversarial training alone;
-        no adaptation. All share every parameter below.
+        The method above; VADA, which aligns all rows; VADA with importance weights; domain adversarial training; no
+        adaptation. All share the parameters below.
     label_shift : {"em", "bbse", "pseudo"}, default="em"
         How "vada_orthogonal" and "vada_iw" estimate the target's class frequencies: by maximum likelihood or by
         black-box shift estimation, both once, from the classifier before adaptation; or by the classifier's own
         decisions in the last epoch, as in the paper.
     shrinkage : float in [0, 1], default=0.0
-        The share of equal class frequencies in that estimate. 0.5 is a safeguard where a classifier of the source errs
-        on much of the target, and its estimate with it.
+        Shrink that estimate toward equal frequencies (0 to 1). 0.5 is a safeguard where a classifier of the source
+        makes many errors on the target, which bias its estimate.
     predict_prior : {"equal", "target"}, default="equal"
         For "vada_orthogonal": which class frequencies answers take for granted. Its network is trained as if all
         classes were equally frequent, so that a class that is rare in the source is learned, too; it answers as for
@@ -202,7 +211,7 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         logits = self._logits(self._standardised(X))
         if self.predict_prior == "target":
             # in logs, and never of 0: a row may be sure of a class that the estimate has none of
-            logits += np.log(np.maximum(self.target_prior_, _LEAST))
+            logits += np.log(np.maximum(self.target_prior_, _TINY))
         proba: Floats = softmax(logits, axis=1)
         return proba
 
@@ -249,9 +258,9 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         except ImportError as error:
             raise MissingExtraError("fitting an OrthogonalAdapter", "torch", extra="nn") from error
 
-        from setminus.adaptation.adaptation_task import AdaptationConfig, DomainData
+        from setminus.adaptation.domains import DomainData, LabelShift
+        from setminus.adaptation.methods import AdaptationConfig
         from setminus.adaptation.small_networks import adapted
-        from setminus.adaptation.target_prior import LabelShift
         from setminus.adaptation.vada import VadaConfig
 
         random = check_random_state(self.random_state)
@@ -303,3 +312,129 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weight, bias = self.layers_[-1]
         logits: Floats = x @ weight + bias
         return logits
+
+
+def labels_of_one_kind(labels: NDArray[Any]) -> NDArray[Any]:
+    """Labels of source rows, without the object dtype that they have beside missing labels of the target.
+
+    Examples
+    --------
+    >>> labels_of_one_kind(np.array([1, 0], dtype=object)).dtype
+    dtype('int64')
+    """
+    listed = labels.tolist()
+    missing = sum(map(_is_missing, listed))
+    if missing:
+        raise UserError(
+            f"{missing} of {len(labels)} source rows have no label",
+            do="label them, leave them out, or mark them as target rows by a negative sample_domain.",
+        )
+    words = sum(isinstance(label, str) for label in listed)
+    if 0 < words < len(listed):
+        raise UserError(
+            f"{words} of {len(labels)} labels of the source are words, the others are not", expected="one kind for all"
+        )
+    return np.array(listed) if labels.dtype == object else labels
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        # NaN does not equal itself
+        return label is None or bool(label != label)
+    except TypeError:
+        # pandas' NA has no truth value
+        return True
+
+
+def source_rows(sample_domain: ArrayLike, n: int) -> NDArray[np.bool_]:
+    """Mask of the source rows, by skada's convention: positive for any source, negative for any target.
+
+    Examples
+    --------
+    >>> source_rows([1, 3, -2], 3)
+    array([ True,  True, False])
+    """
+    domains = np.asarray(sample_domain)
+    if domains.shape != (n,) or domains.dtype.kind not in "iuf":
+        raise UserError(
+            f"sample_domain has shape {domains.shape} of {domains.dtype}, X has {n} rows",
+            expected=f"({n},), positive numbers for source rows and negative ones for target rows",
+        )
+    # `not all` also catches NaN
+    if not np.all((domains > 0) | (domains < 0)):
+        raise UserError("sample_domain has zeros or NaN", expected="positive for source, negative for target rows")
+    of_source: NDArray[np.bool_] = domains > 0
+    if not of_source.any():
+        raise UserError("the source domain has no rows", do="sample_domain must be positive for labelled rows.")
+    return of_source
+
+
+def held_out_rows(codes: NDArray[np.int64], share: float, random: np.random.RandomState) -> NDArray[np.bool_]:
+    """Mask of a random share of the rows of each class, at least one and never all; none if a class has under three.
+
+    Examples
+    --------
+    >>> codes = np.repeat([0, 1], [40, 10])
+    >>> np.bincount(codes[held_out_rows(codes, 0.2, np.random.RandomState(0))])
+    array([8, 2])
+    """
+    held = np.zeros(len(codes), dtype=bool)
+    counts = np.bincount(codes)
+    if counts.min() < 3:
+        return held
+    for k, count in enumerate(counts):
+        rows = random.permutation(np.flatnonzero(codes == k))
+        held[rows[: min(max(round(share * count), 1), count - 1)]] = True
+    return held
+
+
+def known_rows(labels: ArrayLike, classes: ArrayLike, *, unknown: Unknown = "raise") -> NDArray[np.bool_]:
+    """Mask of the target rows whose class the source has; other classes raise an error unless ignored.
+
+    Examples
+    --------
+    >>> known_rows(["cat", "frog"], ["cat", "dog"], unknown="ignore")
+    array([ True, False])
+    """
+    if unknown not in get_args(Unknown):
+        raise UserError(f"unknown is {unknown!r}", expected="'raise' or 'ignore'")
+    truth = np.asarray(labels)
+    known: NDArray[np.bool_] = np.isin(truth, np.asarray(classes))
+    if unknown == "raise" and not known.all():
+        # by their text: labels of several kinds have no order, and NaN does not equal itself
+        unseen = sorted({repr(label): label for label in truth[~known].tolist()}.values(), key=str)[:MAX_NAMED]
+        raise UserError(
+            f"{int((~known).sum())} of {len(truth)} rows have classes that the source lacks, {unseen}",
+            do="they cannot be predicted. Leave these rows out, or pass unknown='ignore' to score the others only.",
+        )
+    if not known.any():
+        raise UserError("no row has a class that the source has", expected="at least one that can be scored")
+    return known
+
+
+def target_accuracy(
+    labels: ArrayLike,
+    predicted: ArrayLike,
+    classes: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    unknown: Unknown = "raise",
+) -> float:
+    """Accuracy on target rows, over the classes of the source.
+
+    Examples
+    --------
+    >>> target_accuracy([0, 1, 1, 2], [0, 1, 0, 0], [0, 1], unknown="ignore")
+    0.6666666666666666
+    """
+    truth, answers = np.asarray(labels), np.asarray(predicted)
+    if truth.ndim != 1 or truth.shape != answers.shape:
+        raise UserError(f"labels have shape {truth.shape}, predicted {answers.shape}", expected="(n,) for both")
+    known = known_rows(truth, classes, unknown=unknown)
+    weights = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != truth.shape or not (np.all(weights >= 0) and 0 < weights[known].sum() < np.inf):
+        raise UserError(
+            f"sample_weight has shape {weights.shape} and sum {weights.sum():g} for {len(truth)} rows",
+            expected=f"({len(truth)},), none negative, and some above 0 on rows that are scored",
+        )
+    return float(np.average(truth[known] == answers[known], weights=weights[known]))

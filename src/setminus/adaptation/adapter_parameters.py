@@ -1,4 +1,4 @@
-"""What the parameters of `OrthogonalAdapter` may be, told by the names that its users know."""
+"""Choices and ranges of the parameters of `OrthogonalAdapter`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PredictPrior = Literal["equal", "target"]
 Discriminator = Literal["orthogonal", "full"]
 
 WITH_PRIOR = frozenset({"vada_iw", "vada_orthogonal"})
-"""Methods that estimate the target's class frequencies: they take ``label_shift=``, and want held-out source rows."""
+"""Methods that estimate the target's class frequencies: they use ``label_shift=`` and held-out source rows."""
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "method": get_args(Method),
@@ -40,30 +40,19 @@ _NUMBERS: dict[str, _Rule] = {
 
 
 def check_parameters(parameters: Mapping[str, Any]) -> None:
-    """Refuse what is no choice, no number, or out of range.
-
-    Parameters
-    ----------
-    parameters : mapping of str to object
-        As `OrthogonalAdapter.get_params` gives them.
-
-    Raises
-    ------
-    ValueError
-        With the first that is refused, and what was expected.
-    """
+    """Check the choices and numbers of `OrthogonalAdapter.get_params`; raise an error for the first wrong one."""
     for name, choices in _CHOICES.items():
         value = parameters[name]
         if not isinstance(value, str) or value not in choices:
             raise UserError(f"{name} is {value!r}", expected=f"one of {', '.join(choices)}")
     for name, (kind, holds, expected) in _NUMBERS.items():
         value = parameters[name]
-        # True is a whole number to Python; NaN holds nowhere
+        # True is an integer to Python; NaN fails every comparison
         if isinstance(value, bool) or not isinstance(value, kind) or not holds(value):
             raise UserError(f"{name} is {value!r}", expected=f"{expected}")
     if parameters["predict_prior"] == "target" and parameters["method"] != "vada_orthogonal":
-        told = "answers for that mix already" if parameters["method"] == "vada_iw" else "has no estimate of that mix"
+        reason = "already predicts for the target" if parameters["method"] == "vada_iw" else "has no target estimate"
         raise UserError(
             f"predict_prior is 'target', method is {parameters['method']!r}",
-            do=f"it {told}; leave predict_prior as it is, or use method='vada_orthogonal'.",
+            do=f"this method {reason}; use predict_prior='equal', or method='vada_orthogonal'.",
         )

@@ -1,23 +1,26 @@
-"""The target's class frequencies, from what a classifier of the source says of target rows without labels.
+"""Estimates of the target's class frequencies from a source classifier's predictions for unlabelled target rows.
 
-All of it rests on label shift: p(x | label) is the same in both domains, p(label) is not. Where the features moved as
-well, each estimate is biased as far as the classifier errs on the target.
+They assume label shift: p(x | label) is the same in both domains, p(label) is not. Where the features shifted as well,
+each estimate is biased by the classifier's errors on the target.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
 
-from setminus.adaptation.calibration import calibrator
 from setminus.errors import UserError
 
 __all__ = [
+    "Calibrator",
     "Estimator",
     "black_box_prior",
+    "calibrator",
     "check_proportions",
     "class_frequencies",
     "confusion",
@@ -33,12 +36,12 @@ Estimator = Literal["em", "bbse"]
 def prior_from_logits(
     source_logits: ArrayLike, labels: ArrayLike, target_logits: ArrayLike, estimator: Estimator
 ) -> Floats:
-    """The target's class frequencies from what a classifier says of rows of both domains.
+    """The target's class frequencies from a classifier's logits for rows of both domains.
 
     Parameters
     ----------
     source_logits : array of shape (n, C)
-        Of rows that it was not trained on, with rows of each class.
+        Of rows that the classifier was not trained on, with rows of each class.
     labels : array of int of shape (n,)
     target_logits : array of shape (m, C)
     estimator : {"em", "bbse"}
@@ -58,7 +61,7 @@ def prior_from_logits(
 
 
 def mix_distance(one: ArrayLike, other: ArrayLike) -> float:
-    """``sum_k |one[k] - other[k]| / 2``: the share of rows that would have to be of another class.
+    """Total variation distance of two class frequencies: ``sum_k |one[k] - other[k]| / 2``.
 
     Examples
     --------
@@ -69,17 +72,7 @@ def mix_distance(one: ArrayLike, other: ArrayLike) -> float:
 
 
 def class_frequencies(labels: ArrayLike, n_classes: int) -> Floats:
-    """The share of each class.
-
-    Parameters
-    ----------
-    labels : array of int of shape (n,)
-        From 0 to ``n_classes - 1``.
-    n_classes : int
-
-    Returns
-    -------
-    ndarray of shape (n_classes,)
+    """The frequency of each class, from labels 0 to ``n_classes - 1``.
 
     Examples
     --------
@@ -106,12 +99,12 @@ def maximum_likelihood_prior(
     Parameters
     ----------
     target_proba : array of shape (n, C)
-        A source classifier's probabilities of target rows. They must be calibrated on the source: what is too sure of
-        itself pulls the estimate to the count of its decisions.
+        A source classifier's probabilities for target rows. They must be calibrated on the source: overconfident
+        probabilities pull the estimate toward the frequencies of the decisions.
     source_prior : array of shape (C,)
         The class frequencies of the data that the probabilities are calibrated on; none may be 0.
     tolerance : float, default=1e-9
-        Ends where no frequency changes by more than this.
+        Stop when no frequency changes by more than this.
     max_iterations : int, default=10000
 
     Returns
@@ -180,7 +173,7 @@ def black_box_prior(source_confusion: ArrayLike, target_predictions: ArrayLike) 
     """The class frequencies that explain the target's predictions by the source's mistakes (BBSE, Lipton et al. 2018).
 
     Minimises ``|target_predictions - C w|^2`` subject to ``w >= 0`` and ``source_prior . w = 1``; the answer is
-    ``source_prior * w``. The classifier may be any, calibrated or not.
+    ``source_prior * w``. The classifier need not be calibrated.
 
     Parameters
     ----------
@@ -232,21 +225,7 @@ def black_box_prior(source_confusion: ArrayLike, target_predictions: ArrayLike) 
 def check_proportions(
     name: str, proportions: ArrayLike, n_classes: int | None = None, *, positive: bool = False
 ) -> Floats:
-    """Proportions as an array, where they are such: one for each class, none negative, of sum 1.
-
-    Parameters
-    ----------
-    name : str
-        What to call them in an error.
-    proportions : array of shape (C,)
-    n_classes : int, optional
-        How many there must be.
-    positive : bool, default=False
-        Whether 0 is refused, too.
-
-    Returns
-    -------
-    ndarray of shape (C,)
+    """Check that proportions are not negative (or positive), sum to 1 and are `n_classes` many; return them as array.
 
     Examples
     --------
@@ -267,7 +246,7 @@ def check_proportions(
     if positive and not np.all(values > 0):
         raise UserError(
             f"{name} has no rows of class {', '.join(map(str, np.flatnonzero(values == 0)))}",
-            do="nothing can be learned of a class that the source lacks; leave it out.",
+            do="a class without source rows cannot be learned; leave it out.",
         )
     return values
 
@@ -281,3 +260,73 @@ def _as_codes(name: str, labels: ArrayLike, n_classes: int) -> NDArray[np.int64]
             f"{name} has values from {codes.min()} to {codes.max()}", expected=f"classes from 0 to {n_classes - 1}"
         )
     return codes.astype(np.int64)
+
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Calibrator:
+    """``softmax(scale * logits + bias)``.
+
+    Parameters
+    ----------
+    scale : float
+        One over the temperature.
+    bias : ndarray of shape (C,)
+    """
+
+    scale: float
+    bias: Floats
+
+    def proba(self, logits: ArrayLike) -> Floats:
+        """Calibrated probabilities of shape (n, C)."""
+        calibrated: Floats = softmax(self.scale * np.asarray(logits, dtype=np.float64) + self.bias, axis=1)
+        return calibrated
+
+
+def calibrator(logits: ArrayLike, labels: ArrayLike) -> Calibrator:
+    """Fit a temperature and a bias to labelled rows (bias-corrected temperature scaling, Alexandari et al. 2020).
+
+    With a temperature alone the mean probability of a class differs from its frequency, and maximum likelihood would
+    take that difference for a shift. The fit is the posterior mode with standard normal priors of ``log scale`` and
+    each ``bias``: with few rows, all of them classified correctly, the likelihood alone has no maximum.
+
+    Parameters
+    ----------
+    logits : array of shape (n, C)
+        Of rows that the classifier was not trained on.
+    labels : array of int of shape (n,)
+
+    Returns
+    -------
+    Calibrator
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.integers(0, 2, 4000)
+    >>> logit = 2 * labels - 1 + rng.normal(size=4000)
+    >>> true_logits = np.column_stack([-logit, logit])
+    >>> round(calibrator(3 * true_logits, labels).scale, 1)
+    0.3
+    """
+    scores = np.asarray(logits, dtype=np.float64)
+    codes = np.asarray(labels)
+    if scores.ndim != 2 or codes.shape != scores.shape[:1] or len(codes) == 0:
+        raise UserError(
+            f"logits have shape {scores.shape}, labels {codes.shape}", expected="(n, C) and (n,) with at least one row"
+        )
+    rows = np.arange(len(codes))
+    one_hot = np.zeros_like(scores)
+    one_hot[rows, codes] = 1.0
+
+    def loss(parameters: Floats) -> tuple[float, Floats]:
+        scale, bias = np.exp(parameters[0]), parameters[1:]
+        log_proba = log_softmax(scale * scores + bias, axis=1)
+        slope = np.exp(log_proba) - one_hot
+        gradient = np.concatenate([[scale * np.sum(slope * scores)], slope.sum(axis=0)]) + parameters
+        return float(0.5 * parameters @ parameters - log_proba[rows, codes].sum()), gradient
+
+    found = minimize(loss, np.zeros(1 + scores.shape[1]), jac=True, method="L-BFGS-B")
+    return Calibrator(float(np.exp(found.x[0])), found.x[1:] - found.x[1:].mean())

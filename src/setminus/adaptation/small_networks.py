@@ -11,11 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from setminus.adaptation.adaptation_task import AdaptationConfig, DomainData
 from setminus.adaptation.adapter_parameters import WITH_PRIOR
-from setminus.adaptation.dirt_t import DirtT
-from setminus.adaptation.methods import METHODS
-from setminus.adaptation.target_prior import LabelShift
+from setminus.adaptation.domains import DomainData, LabelShift
+from setminus.adaptation.methods import METHODS, AdaptationConfig, DirtT
 from setminus.adaptation.vada import VadaNetworks
 from setminus.nn.networks import DomainDiscriminator, mlp, seeded
 from setminus.nn.training import TrainingConfig, train

@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
-from setminus.adaptation.adapter import OrthogonalAdapter
+from setminus.adaptation.adapter import OrthogonalAdapter, held_out_rows
 from setminus.adaptation.adapter_parameters import (
     WITH_PRIOR,
     Estimate,
@@ -24,10 +24,8 @@ from setminus.adaptation.adapter_parameters import (
     PredictPrior,
     check_parameters,
 )
-from setminus.adaptation.findings import Seen, adaptation_findings, adaptation_verdict
-from setminus.adaptation.judged import Judged
+from setminus.adaptation.evidence import AdaptationEvidence, TargetScores, adaptation_findings, adaptation_verdict
 from setminus.adaptation.label_shift import Estimator, class_frequencies, prior_from_logits
-from setminus.adaptation.sample_domains import held_out_rows
 from setminus.auditing.rates import rate_interval
 from setminus.commands.domain_tables import Domains, read_domains
 from setminus.commands.rows import Roles
@@ -172,11 +170,11 @@ def _metrics(
     for_target = adapter.method == "vada_iw" or adapter.predict_prior == "target"
     before = _given(plain.predict_proba(domains.target), adapter.target_prior_ if for_target else None).argmax(axis=1)
     after, again = delivered.argmax(axis=1), other.predict_proba(domains.target).argmax(axis=1)
-    seen = Seen(
+    seen = AdaptationEvidence(
         method=adapter.method,
         shrinkage=adapter.shrinkage,
         classes=tuple(domains.classes.tolist()),
-        strange=domains.strange,
+        drift=domains.strange,
         recall=_recall(plain, domains.source[held], domains.codes[held]),
         n_held=int(held.sum()),
         auc=_told_apart(domains, used),
@@ -184,7 +182,7 @@ def _metrics(
         estimates=estimates,
         answers=_given(delivered, _instead(adapter, used) if for_target else used).mean(axis=0),
         decided=frequencies(after),
-        alike=float(np.mean(after == again)),
+        agreement=float(np.mean(after == again)),
     )
     mixes = {"source": seen.source_mix, "target, estimated": used}
     if adapter.shrinkage and adapter.method in WITH_PRIOR:
@@ -193,7 +191,7 @@ def _metrics(
     mixes |= {f"estimated by {name}": mix for name, mix in list(estimates.items())[1:]}
     judged = None
     if len(domains.labelled):
-        judged = Judged.of(domains.truth, before[domains.labelled], after[domains.labelled], n_classes)
+        judged = TargetScores.of(domains.truth, before[domains.labelled], after[domains.labelled], n_classes)
         mixes["target, labelled rows"] = judged.mix
     findings = adaptation_findings(seen, judged)
     return {
@@ -258,7 +256,7 @@ def _told_apart(domains: Domains, mix: Floats) -> float:
     return float(auc)
 
 
-def _accuracies(judged: Judged) -> dict[str, Any]:
+def _accuracies(judged: TargetScores) -> dict[str, Any]:
     counts = {
         "without adaptation": judged.before,
         "adapted": judged.after,

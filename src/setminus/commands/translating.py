@@ -17,14 +17,14 @@ from setminus.progress import seconds_by_name, tracked
 from setminus.records import Record, append_record, versions
 from setminus.report.page import write_page
 from setminus.transfer.folder_classifiers import FolderClassifiers
-from setminus.transfer.folder_notes import folder_notes
 from setminus.transfer.folder_translation import (
     FolderTranslation,
     TranslationConfig,
     fit_translation,
+    folder_notes,
+    strip_png,
 )
-from setminus.transfer.samples import strip_png
-from setminus.transfer.translation_networks import kind_for
+from setminus.transfer.networks import kind_for
 from setminus.transfer.translator import CONFIG, save_translator
 
 __all__ = ["FoldersConfig", "fit_folders"]

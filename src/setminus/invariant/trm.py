@@ -29,7 +29,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from setminus.errors import UserError
-from setminus.invariant.environment_task import Environment, EnvironmentConfig, EnvironmentTask, pooled, risk
+from setminus.invariant.environments import Environment, EnvironmentConfig, EnvironmentTask, pooled, risk
 from setminus.nn.training import Loop
 
 __all__ = ["Trm", "TrmConfig", "encoder_of", "transfer_surrogate"]
@@ -79,12 +79,12 @@ class Trm(EnvironmentTask):
     def step(self, loop: Loop) -> None:
         """Find the heads for the features as they are, then go down the surrogate of the transfer risk."""
         c, heads = self.config, self.transfer.heads
-        drawn = self.drawn(loop)
-        x, y = pooled(drawn)
+        batches = self.environment_batches(loop)
+        x, y = pooled(batches)
         # one pass, so that batch statistics are those of all environments
         features = self.encoder(x)
-        parts = features.split([len(rows) for rows, _ in drawn])
-        environments = [(part, labels) for part, (_, labels) in zip(parts, drawn, strict=True)]
+        parts = features.split([len(rows) for rows, _ in batches])
+        environments = [(part, labels) for part, (_, labels) in zip(parts, batches, strict=True)]
         fixed = [(part.detach(), labels) for part, labels in environments]
         for head, own in zip(heads, fixed, strict=True):
             fit_head(head, own, c.inner_steps, c.inner_rate)
@@ -154,7 +154,7 @@ def encoder_of(network: torch.nn.Module) -> torch.nn.Module:
     >>> encoder_of(torch.nn.Linear(2, 2))
     Traceback (most recent call last):
         ...
-    setminus.errors.UserError: the network is a Linear without `head` and `encoder` or `features`: give it both parts, so that ...
+    setminus.errors.UserError: the network is a Linear without `head` and `encoder` or `features`: ...
     """
     for name in ("encoder", "features"):
         if hasattr(network, name) and hasattr(network, "head"):

@@ -1,4 +1,4 @@
-"""Batches of data that fits in memory, as a pure function of the step: nothing to save, nothing to wind forward."""
+"""Batches of data in memory as a function of the step alone: nothing to save, nothing to wind forward on resume."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from setminus.errors import UserError
 
-__all__ = ["Batches", "alike_order"]
+__all__ = ["Batches", "balanced_order"]
 
 
 class Batches:
-    """Tensors of equal length, dealt anew in each epoch.
+    """Tensors of equal length, shuffled in each epoch.
 
     Batch `step` is rows ``order[start : start + size]`` with ``order`` the permutation that (`seed`, epoch) give. A
-    last part of an epoch that does not fill a batch is left out, as usual where batch statistics are taken.
+    last incomplete batch of an epoch is left out.
 
     Parameters
     ----------
@@ -27,9 +27,9 @@ class Batches:
         Rows in a batch, over all processes; a set that is smaller than this is one batch.
     seed : int
         Of the permutations.
-    alike : Tensor of int of shape (n,), optional
+    balance_by : Tensor of int of shape (n,), optional
         The class of each row: every class then fills the same share of a batch, however rare it is. An epoch has as
-        many rows as before, those of rare classes several times.
+        many rows as before; rows of rare classes are repeated.
 
     Examples
     --------
@@ -40,21 +40,21 @@ class Batches:
     True
     """
 
-    def __init__(self, *tensors: torch.Tensor, size: int, seed: int, alike: torch.Tensor | None = None):
-        lengths = sorted({len(tensor) for tensor in (*tensors, *(() if alike is None else (alike,)))})
+    def __init__(self, *tensors: torch.Tensor, size: int, seed: int, balance_by: torch.Tensor | None = None):
+        lengths = sorted({len(tensor) for tensor in (*tensors, *(() if balance_by is None else (balance_by,)))})
         if len(lengths) != 1 or lengths[0] == 0:
             raise UserError(f"tensors have {lengths} rows", expected="the same number in each, at least one")
         if size < 1:
             raise UserError(f"size is {size}", expected="the rows of a batch, at least 1")
-        if alike is not None and (alike.ndim != 1 or alike.is_floating_point()):
+        if balance_by is not None and (balance_by.ndim != 1 or balance_by.is_floating_point()):
             raise UserError(
-                f"alike has the shape {tuple(alike.shape)} and the type {alike.dtype}",
+                f"balance_by has the shape {tuple(balance_by.shape)} and the type {balance_by.dtype}",
                 expected="a whole number for each row, its class",
             )
         self.tensors = tensors
         self.size = min(size, lengths[0])
         self.seed = seed
-        self._classes = None if alike is None else alike.cpu().numpy()
+        self._classes = None if balance_by is None else balance_by.cpu().numpy()
         self._order = torch.empty(0, dtype=torch.int64)
         self._epoch = -1
 
@@ -82,13 +82,14 @@ class Batches:
         rank, world = share
         if self.size % world:
             raise UserError(
-                f"a batch of {self.size} rows cannot be dealt to {world} processes", do=f"take a multiple of {world}."
+                f"a batch of {self.size} rows cannot be divided among {world} processes",
+                do=f"take a multiple of {world}.",
             )
         if self.epoch(step) != self._epoch:
             self._epoch = self.epoch(step)
             rng = np.random.default_rng([self.seed, self._epoch])
             classes, n = self._classes, len(self.tensors[0])
-            self._order = torch.from_numpy(rng.permutation(n) if classes is None else alike_order(classes, rng))
+            self._order = torch.from_numpy(rng.permutation(n) if classes is None else balanced_order(classes, rng))
         start = step % len(self) * self.size
         return self._order[start : start + self.size][rank::world]
 
@@ -98,24 +99,13 @@ class Batches:
         return [tensor[rows.to(tensor.device)] for tensor in self.tensors]
 
 
-def alike_order(classes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Rows in an order in which every class has its turn before any has another.
-
-    Parameters
-    ----------
-    classes : int array of shape (n,)
-        The class of each row.
-    rng : Generator
-
-    Returns
-    -------
-    int array of shape (n,)
-        The rows of a class come again only when all of them were there.
+def balanced_order(classes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """An order of rows in which the classes take turns; a row is repeated only after all others of its class.
 
     Examples
     --------
     >>> classes = np.array([0, 0, 0, 0, 0, 1])
-    >>> order = alike_order(classes, np.random.default_rng(0))
+    >>> order = balanced_order(classes, np.random.default_rng(0))
     >>> classes[order].reshape(3, 2).sum(axis=1), np.sum(order == 5)
     (array([1, 1, 1]), np.int64(3))
     """
@@ -125,6 +115,6 @@ def alike_order(classes: NDArray[np.int64], rng: np.random.Generator) -> NDArray
     order = np.empty(len(classes), dtype=np.int64)
     for place, rows in enumerate(groups):
         mine = np.flatnonzero(turns == place)
-        dealt = [rng.permutation(rows) for _ in range(-(-len(mine) // len(rows)))]
-        order[mine] = np.concatenate(dealt)[: len(mine)] if dealt else rows[:0]
+        shuffled = [rng.permutation(rows) for _ in range(-(-len(mine) // len(rows)))]
+        order[mine] = np.concatenate(shuffled)[: len(mine)] if shuffled else rows[:0]
     return order

@@ -1,6 +1,6 @@
 """Checkpoints without pickle: tensors in safetensors, everything else in a json file that names them.
 
-The json file is renamed into place last. Whoever is killed between the two finds the older pair whole.
+The json file is renamed into place last. A run that is killed between the two leaves the older pair intact.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ TENSORS = re.compile(r"checkpoint-\d+\.safetensors")
 
 
 def save_checkpoint(folder: Path, step: int, state: Any) -> None:
-    """Write a state in place of the folder's last one.
+    """Write a state and remove the previous one.
 
     Parameters
     ----------
     folder : Path
         Made where it does not exist.
     step : int
-        Steps that are behind this state.
+        Number of finished steps.
     state : tree
         Dictionaries (with keys of text or integers), lists and tuples of tensors and plain values.
     """
@@ -50,12 +50,12 @@ def save_checkpoint(folder: Path, step: int, state: Any) -> None:
 
 
 def has_checkpoint(folder: Path) -> bool:
-    """Whether there is something to resume from."""
+    """Whether there is a checkpoint to resume from."""
     return (folder / INDEX).is_file()
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what a killed run was writing; only for the one who writes in this folder.
+    """Remove unfinished files of a killed run; only the process that writes in this folder may call it.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def remove_leftovers(folder: Path) -> None:
     if not has_checkpoint(folder):
         _remove_others(folder, None)
         return
-    with _damage_told(folder):
+    with _damage_reported(folder):
         _remove_others(folder, _read_index(folder)["tensors"])
 
 
@@ -89,24 +89,22 @@ def load_checkpoint(folder: Path) -> tuple[int, Any]:
     ValueError
         If the checkpoint is damaged.
     """
-    with _damage_told(folder):
+    with _damage_reported(folder):
         index = _read_index(folder)
         tensors = load_file(folder / index["tensors"])
         return int(index["step"]), _unpacked(index["state"], tensors)
 
 
 @contextmanager
-def _damage_told(folder: Path) -> Iterator[None]:
+def _damage_reported(folder: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise UserError(f"{folder} holds no whole checkpoint ({error})", do="remove it and start anew.") from error
+        raise UserError(f"{folder} holds no whole checkpoint ({error})", do="remove it and start again.") from error
     except MemoryError:
         raise
     except Exception as error:  # of json and safetensors, which have no common kind
-        # a colon would end the first part of the message
-        reason = str(error).replace(": ", ", ")
-        raise UserError(f"the checkpoint in {folder} is damaged ({reason})", do="remove it and start anew.") from error
+        raise UserError(f"the checkpoint in {folder} is damaged ({error})", do="remove it and start again.") from error
 
 
 def _read_index(folder: Path) -> dict[str, Any]:

@@ -216,9 +216,9 @@ def cyclegan_step(
     """
     made = generator_losses(networks, real_a, real_b, weights, adversarial)
     update("generators", made.total)
-    told_apart = discriminator_losses(networks, real_a, real_b, made.fake_a, made.fake_b)
-    update("discriminators", told_apart["discriminator_a"] + told_apart["discriminator_b"])
-    return {name: loss.detach() for name, loss in {**made.terms, **told_apart}.items()}
+    discriminated = discriminator_losses(networks, real_a, real_b, made.fake_a, made.fake_b)
+    update("discriminators", discriminated["discriminator_a"] + discriminated["discriminator_b"])
+    return {name: loss.detach() for name, loss in {**made.terms, **discriminated}.items()}
 
 
 def _images(generator: torch.nn.Module, *batches: torch.Tensor) -> list[torch.Tensor]:

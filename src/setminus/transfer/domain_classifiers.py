@@ -1,8 +1,17 @@
-r"""Classifiers of the image domain whose probabilities can be divided.
+r"""Classifiers of the image domain: by the whole image, or by one column of labels alone.
 
-``full \ principal`` divides one small probability by another, hence needs both to be right far from 1/2: after an
-epoch at the paper's constant rate the quotient is off by a tenth. Three things mend that: a rate that falls to zero
-along a cosine, a moving average of the weights with batch statistics of its own, and enough images.
+``full \ principal`` divides one small probability by another, hence needs both to be accurate far from 1/2: after one
+epoch at the paper's constant rate the quotient is off by a tenth. Three things mend that: a learning rate that falls to
+zero along a cosine, a moving average of the weights with its own batch statistics, and enough images.
+
+`DomainByColumn` needs labels of one factor z only. By Bayes' rule a classifier of z gives the density of an image given
+z, ``p(x|z) = p(z|x) p(x) / p(z)``, with p(z) the frequencies in its training data. If the domains d differed in this
+factor alone, their densities would be
+
+    p_d(x) = sum_z p(z|d) p(x|z) = p(x) * sum_z p(z|x) / p(z) * p(z|d)
+
+so that ``log p_A(x) - log p_B(x)`` is the log density ratio of this factor. It is exact where the image determines z:
+there it is ``log p(z|A) / p(z|B)``, bounded because the frequencies p(z|d) are smoothed.
 """
 
 from __future__ import annotations
@@ -11,17 +20,29 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import ArrayLike, NDArray
 from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.optim.swa_utils import update_bn
 
+from setminus.errors import UserError
 from setminus.nn.batches import Batches
 from setminus.nn.networks import DigitClassifier, seeded
+from setminus.nn.passes import in_float32
 from setminus.nn.training import Loop, Task, TrainingConfig, train
-from setminus.transfer.pixels import signed
+from setminus.transfer.networks import signed
 
-__all__ = ["ClassifierConfig", "fit_domain_classifier", "log_proba"]
+__all__ = [
+    "ClassifierConfig",
+    "DomainByColumn",
+    "fit_domain_classifier",
+    "log_proba",
+    "overlap_weights",
+    "shares_by_classifier",
+    "smoothed_shares",
+]
 
 ROWS_AT_ONCE = 2_000
 
@@ -55,7 +76,7 @@ class ClassifierConfig:
 
 
 class _Fit(Task):
-    """Cross-entropy of weighted rows, at a rate that falls."""
+    """Weighted cross entropy at a decaying rate."""
 
     def __init__(self, network: nn.Module, batches: Batches, config: ClassifierConfig):
         self.modules = {"network": network}
@@ -99,9 +120,8 @@ def fit_domain_classifier(
         Of the initial weights and of the batches.
     weights : Tensor of shape (n,), optional
         Of the rows, such as `importance_weights`: the classifier is then w_2 by importance sampling.
-
     network : Module, optional
-        Another one than the paper's for digits, from images in [-1, 1] to logits; trained in place.
+        From images in [-1, 1] to logits, trained in place; by default the paper's for digits.
 
     Returns
     -------
@@ -124,29 +144,149 @@ def fit_domain_classifier(
     task = _Fit(network, batches, config)
     outcome = train(task, TrainingConfig(steps=task.steps, seed=seed, ema=config.average, log_every=0))
     fitted: nn.Module = outcome.averaged.get("network", network)
-    # of a training's last steps they would be those of other weights; seeded, since a network may have noise of its own
+    # batch statistics of the averaged weights; seeded, since a network may have noise of its own
     seeded(seed, lambda: update_bn(map(signed, _mixed(x)), fitted))
     return fitted.eval()
 
 
 def _mixed(x: torch.Tensor) -> Iterator[torch.Tensor]:
-    """Parts of about one size with every n-th row each: of rows sorted by domain, others would be of one domain."""
+    """Parts with every n-th row each, since rows may be sorted by domain."""
     n_parts = -(-len(x) // ROWS_AT_ONCE)
     return (x[part::n_parts] for part in range(n_parts))
 
 
 def log_proba(network: nn.Module, x: torch.Tensor) -> torch.Tensor:
-    """Log-probabilities of the domains, of shape (n, 2), in float64: their differences need the digits.
+    """Log-probabilities of the domains, of shape (n, 2), in float64: their differences need the digits."""
+    with torch.no_grad():
+        return torch.cat([network(signed(part)) for part in x.split(ROWS_AT_ONCE)]).double().log_softmax(-1)
+
+
+Floats = NDArray[np.float64]
+
+EM_STEPS = 200
+"""More than enough for two classes."""
+
+
+class DomainByColumn(nn.Module):  # type: ignore[misc]
+    """A classifier of the domain by one column of labels alone.
+
+    ``logit_d = log sum_z p(z|x) / p(z) * p(z|d)``; their softmax is p(d|z), for domains that are equally frequent.
 
     Parameters
     ----------
-    network : Module
-        From images to logits.
-    x : Tensor of shape (n, channels, height, width)
+    column : Module
+        From images to logits of shape (n, K), of the K values of the column.
+    column_prior : K numbers
+        p(z), the shares of the values in the data that it was trained on, all positive.
+    given_a, given_b : K numbers
+        p(z|A) and p(z|B).
+
+    Examples
+    --------
+    >>> sees_0 = nn.Sequential(nn.Flatten(), nn.Linear(12, 2))
+    >>> _ = nn.init.zeros_(sees_0[1].weight), sees_0[1].bias.data.copy_(torch.tensor([30.0, 0.0]))
+    >>> by_column = DomainByColumn(sees_0, column_prior=(0.5, 0.5), given_a=(0.9, 0.1), given_b=(0.3, 0.7))
+    >>> by_column(torch.rand(1, 3, 2, 2)).softmax(1).detach().numpy().round(3).tolist()
+    [[0.75, 0.25]]
+    """
+
+    def __init__(self, column: nn.Module, *, column_prior: ArrayLike, given_a: ArrayLike, given_b: ArrayLike) -> None:
+        super().__init__()
+        prior, *given = (np.asarray(shares, dtype=float) for shares in (column_prior, given_a, given_b))
+        same_shape = prior.ndim == 1 and all(shares.shape == prior.shape for shares in given)
+        if (
+            not same_shape
+            or not np.all(prior > 0)
+            or not np.all(np.array(given) >= 0)
+            or not np.allclose([shares.sum() for shares in (prior, *given)], 1)
+        ):
+            raise UserError(
+                f"column_prior is {column_prior!r}, given_a {given_a!r}, given_b {given_b!r}",
+                expected="a share for each value in all three, none negative, none 0 in the first, with the sum 1",
+            )
+        self.column = column
+        # of shape (domain, value); -inf for a value that a domain lacks adds nothing to its sum
+        with np.errstate(divide="ignore"):
+            factors = np.log(np.array(given)) - np.log(prior)
+        self.register_buffer("log_factors", torch.from_numpy(factors).float())
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Logits of shape (n, 2): domain A, domain B."""
+        log_z = in_float32(self.column(images)).log_softmax(-1)
+        return torch.logsumexp(log_z[:, None] + self.log_factors, dim=2)
+
+
+def smoothed_shares(z: ArrayLike) -> Floats:
+    """The frequencies of 0 and 1 among labels, with half a label added to each: neither is 0.
+
+    Examples
+    --------
+    >>> smoothed_shares([0, 0, 0, 0]).tolist()
+    [0.9, 0.1]
+    """
+    counts = np.bincount(np.asarray(z, dtype=np.int64), minlength=2) + 0.5
+    return np.asarray(counts / counts.sum())
+
+
+def shares_by_classifier(proba: ArrayLike, prior: ArrayLike) -> Floats:
+    """Maximum likelihood frequencies of the values among images without labels, from p(z|x) of shape (n, 2).
+
+    Expectation maximisation of ``sum_x log sum_z p(z|x) / prior(z) * share(z)``, smoothed as `smoothed_shares`; `prior`
+    has the frequencies in the data that the classifier was trained on.
+
+    Examples
+    --------
+    >>> shares_by_classifier([[0.999, 0.001]] * 30 + [[0.001, 0.999]] * 10, (0.5, 0.5)).round(2).tolist()
+    [0.74, 0.26]
+    """
+    likelihood = np.asarray(proba, dtype=float) / np.asarray(prior, dtype=float)
+    shares = np.full(2, 0.5)
+    for _ in range(EM_STEPS):
+        joint = likelihood * shares
+        counts = (joint / joint.sum(axis=1, keepdims=True)).sum(axis=0) + 0.5
+        shares = counts / counts.sum()
+    return shares
+
+
+def overlap_weights(y: ArrayLike, z: ArrayLike) -> Floats:
+    """Weights of labelled images that make the column independent of the place (folder A, folder B, neither).
+
+    Whatever else differs between the folders is correlated with the column across folders, not within one. So both
+    values get the same weight within each place, and a place with one value only gets none:
+    ``weight = n(place) / (2 * n(place, value))``.
+
+    Parameters
+    ----------
+    y : array of shape (n,)
+        The place of each image: 0 in domain A, 1 in B, -1 in neither.
+    z : array of shape (n,)
+        Its value, 0 or 1.
 
     Returns
     -------
-    Tensor
+    float array of shape (n,)
+
+    Raises
+    ------
+    ValueError
+        If no place has both values.
+
+    Examples
+    --------
+    >>> overlap_weights([0, 0, 0, 1, -1, -1], [0, 0, 1, 1, 0, 1]).tolist()
+    [0.75, 0.75, 1.5, 0.0, 1.0, 1.0]
     """
-    with torch.no_grad():
-        return torch.cat([network(signed(part)) for part in x.split(ROWS_AT_ONCE)]).double().log_softmax(-1)
+    places, values = np.asarray(y), np.asarray(z)
+    weights = np.zeros(len(places))
+    for place in np.unique(places):
+        here = places == place
+        sizes = [np.sum(here & (values == value)) for value in (0, 1)]
+        if min(sizes) > 0:
+            for value in (0, 1):
+                weights[here & (values == value)] = here.sum() / (2 * sizes[value])
+    if not np.any(weights):
+        raise UserError(
+            "neither folder A nor folder B nor the other labelled images have both values of the column",
+            do="label images of both values in one of the three, so that it can be separated from other differences.",
+        )
+    return weights

@@ -1,9 +1,11 @@
-"""The classifiers that a translation of two folders needs, and how far they can be trusted."""
+"""The classifiers that a translation between two folders needs, their accuracy on held-out images, and their files."""
 
 from __future__ import annotations
 
+import hashlib
 import math
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -11,35 +13,175 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from setminus.datasets.split import UNLABELLED
+from setminus.datasets.two_factor_folder import LabelledImages
 from setminus.errors import UserError
-from setminus.transfer.column_domain import (
+from setminus.nn.checkpoints import load_checkpoint, save_checkpoint
+from setminus.transfer.domain_classifiers import (
+    ClassifierConfig,
     DomainByColumn,
+    fit_domain_classifier,
+    log_proba,
     overlap_weights,
     shares_by_classifier,
     smoothed_shares,
 )
-from setminus.transfer.domain_classifiers import ClassifierConfig, fit_domain_classifier, log_proba
-from setminus.transfer.folder_parts import Part
-from setminus.transfer.held_out_accuracy import Told, told
-from setminus.transfer.log_ratios import OrthogonalRatio, PairRatio
-from setminus.transfer.translation_networks import classifier_for
+from setminus.transfer.networks import classifier_for, image_tensor
+from setminus.transfer.transfer_task import OrthogonalRatio, PairRatio
 
-__all__ = ["FolderClassifiers", "Role", "check_principal", "fit_folder_classifiers"]
+__all__ = [
+    "FolderClassifiers",
+    "HeldOutAccuracy",
+    "Part",
+    "Role",
+    "check_principal",
+    "deal_out",
+    "fingerprint",
+    "fit_folder_classifiers",
+    "held_out_accuracy",
+    "restore_classifiers",
+    "store_classifiers",
+]
+
+Ints = NDArray[np.int64]
+
+
+# eq=False: comparing arrays field by field has no single truth value
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Images with their folder and label.
+
+    Parameters
+    ----------
+    x : uint8 Tensor of shape (n, 3, size, size)
+    y : int array of shape (n,)
+        0 in folder A, 1 in B, -1 in neither.
+    z : int array of shape (n,)
+        The column's value, 0 or 1; -1 where there is no label.
+    """
+
+    x: torch.Tensor
+    y: Ints
+    z: Ints
+
+    def take(self, rows: NDArray[np.bool_]) -> Part:
+        """The images of a mask."""
+        return Part(self.x[torch.from_numpy(rows)], self.y[rows], self.z[rows])
+
+    @property
+    def a(self) -> torch.Tensor:
+        """The images of folder A."""
+        return self.take(self.y == 0).x
+
+    @property
+    def b(self) -> torch.Tensor:
+        """The images of folder B."""
+        return self.take(self.y == 1).x
+
+    @property
+    def labelled(self) -> Part:
+        """The images with a label, in a folder or not."""
+        return self.take(self.z != UNLABELLED)
+
+    @property
+    def in_folders(self) -> Part:
+        """The images of A and B, labelled or not."""
+        return self.take(self.y != UNLABELLED)
+
+
+def deal_out(images: LabelledImages, share: float, seed: int) -> tuple[Part, Part]:
+    """Hold out a share of the images of each folder and value, at random.
+
+    Parameters
+    ----------
+    images : LabelledImages
+    share : float in (0, 1)
+    seed : int
+
+    Returns
+    -------
+    train, held_out : Part
+        Both have images of A and of B, and every value that has two images or more in a place.
+
+    Examples
+    --------
+    >>> y, z = np.repeat([0, 1], 10), np.tile([0, 1], 10)
+    >>> images = LabelledImages(np.zeros((20, 2, 2, 3), np.uint8), y, z, ("dark", "fair"), ())
+    >>> [len(part.y) for part in deal_out(images, 0.2, seed=0)]
+    [16, 4]
+    """
+    if not 0 < share < 1:
+        raise UserError(f"the share of held-out images is {share}", expected="a number between 0 and 1, such as 0.2")
+    rng = np.random.default_rng(seed)
+    held_out = np.zeros(len(images.y), dtype=bool)
+    for place in np.unique(images.y):
+        for value in np.unique(images.z):
+            rows = rng.permutation(np.flatnonzero((images.y == place) & (images.z == value)))
+            # at least one, if one is left to learn from
+            held_out[rows[: min(max(1, round(share * len(rows))), len(rows) - 1)]] = True
+        rows = np.flatnonzero(images.y == place)
+        if place != UNLABELLED and not held_out[rows].any():
+            held_out[rows[-1]] = True
+    whole = Part(image_tensor(images.x), images.y, images.z)
+    return whole.take(~held_out), whole.take(held_out)
+
+
+ONE_SIDED = 1.645
+"""The 95 % quantile of the standard normal distribution."""
+
+
+@dataclass(frozen=True)
+class HeldOutAccuracy:
+    """Balanced accuracy of a classifier on held-out images: 0.5 is chance.
+
+    Parameters
+    ----------
+    accuracy : float
+    n : int
+        Number of images.
+    by_chance : float
+        The 95 % quantile of the accuracy of guessing.
+    """
+
+    accuracy: float
+    n: int
+    by_chance: float
+
+    @property
+    def above_chance(self) -> bool:
+        """Whether it is significantly better than guessing."""
+        return self.accuracy > self.by_chance
+
+
+def held_out_accuracy(predicted: NDArray[Any], truth: NDArray[Any], weights: NDArray[Any]) -> HeldOutAccuracy:
+    """The weighted accuracy of predictions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> held_out_accuracy(np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1]), np.array([1.0, 1.0, 1.0, 3.0]))
+    HeldOutAccuracy(accuracy=0.8333333333333334, n=4, by_chance=0.974...)
+    """
+    total = float(weights.sum())
+    error = 0.5 * math.sqrt(float((weights**2).sum())) / total
+    right = float((weights * (predicted == truth)).sum())
+    return HeldOutAccuracy(right / total, int((weights > 0).sum()), min(1.0, 0.5 + ONE_SIDED * error))
+
 
 Role = Literal["change", "keep"]
-"""What is to become of the column's factor."""
+"""Whether the column's factor is changed or kept."""
 
 COLUMN_PRIOR = (0.5, 0.5)
-"""The shares of the values under `overlap_weights`."""
+"""The frequencies of the values under `overlap_weights`."""
 BATCH_SIZE = 64
-MOST_EPOCHS = 20
-"""So that few images are not learned by heart."""
+MAX_EPOCHS = 20
+"""A limit against overfitting where there are few images."""
 
 
 # eq=False: comparing networks has no meaning here
 @dataclass(frozen=True, eq=False)
 class FolderClassifiers:
-    """Classifiers of the folder and of the column; those whose names begin with "judge" are no generator's business.
+    """Classifiers of the folder and of the column; the generators never train against those named "judge_...".
 
     Parameters
     ----------
@@ -48,24 +190,24 @@ class FolderClassifiers:
     given : dict of str to list
         p(z|A) at "a", p(z|B) at "b".
     domain_prior : list of two numbers
-        The shares of A and B in the images that "domain" and "judge_domain" were trained on.
+        The frequencies of A and B in the training images of "domain" and "judge_domain".
     principal_prior : two numbers or "uniform"
         Of a ready principal classifier.
-    accuracy : dict of str to Told
-        Of "column", "judge_domain", "judge_column", and of "rest": of the folder by all but the column.
+    accuracy : dict of str to HeldOutAccuracy
+        Of "column", "judge_domain", "judge_column", and of "rest": the folder predicted without the column.
     """
 
     modules: dict[str, nn.Module]
     given: dict[str, list[float]]
     domain_prior: list[float]
     principal_prior: Any = "uniform"
-    accuracy: dict[str, Told] = field(default_factory=dict)
+    accuracy: dict[str, HeldOutAccuracy] = field(default_factory=dict)
 
     def log_ratio(self, role: Role, clamp: float) -> nn.Module:
         r"""The log of P(z2) / Q(z2), for the generators.
 
-        Where the column is to change it is z1, and z2 all else that differs: ``full \ principal``. Where it is to
-        stay it is z2 itself.
+        To change the column, z1 is the column and z2 every other difference: ``full \ principal``. To keep it, z2 is
+        the column.
 
         Parameters
         ----------
@@ -91,18 +233,7 @@ class FolderClassifiers:
         )
 
     def verdicts(self, images: torch.Tensor) -> dict[str, NDArray[np.int64]]:
-        """What the judges see: the folder, the column's value, and the folder by all but the column.
-
-        Parameters
-        ----------
-        images : Tensor of shape (n, 3, size, size)
-            As bytes or in [-1, 1].
-
-        Returns
-        -------
-        dict of str to int array of shape (n,)
-            "domain", "column" and "rest", each 0 or 1.
-        """
+        """The judges' predictions, 0 or 1: folder ("domain"), value ("column"), folder without the column ("rest")."""
         domain = log_proba(self.modules["judge_domain"], images)
         column = log_proba(self.modules["judge_column"], images)
         by_column = log_proba(self._by_column("judge_column"), images)
@@ -127,7 +258,7 @@ def fit_folder_classifiers(
     principal: nn.Module | None = None,
     principal_prior: Any = "uniform",
 ) -> FolderClassifiers:
-    """Train every classifier that the translation and its judgement need.
+    """Train every classifier that the translation and its evaluation need.
 
     Parameters
     ----------
@@ -136,12 +267,12 @@ def fit_folder_classifiers(
     width : int
         Channels of the classifiers' first layers.
     steps : int
-        Batches that each learns from, unless that were more than twenty epochs.
+        Training steps of each classifier, at most twenty epochs.
     seed : int
     principal : Module, optional
-        A ready classifier of the domain by what is to change, in place of the column's.
+        A fitted classifier of the domain by the factor to change, in place of the column's.
     principal_prior : two numbers or "uniform"
-        The shares of A and B in the data that it was trained on.
+        The frequencies of A and B in its training data.
 
     Returns
     -------
@@ -150,14 +281,14 @@ def fit_folder_classifiers(
     Raises
     ------
     ValueError
-        If the column cannot be told from the images better than by guessing.
+        If the images predict the column no better than guessing.
     """
     size = train.x.shape[-1]
 
     def fit(part: Part, target: NDArray[np.int64], weights: NDArray[Any] | None, seed: int) -> nn.Module:
         batches = max(1, len(target) // BATCH_SIZE)
-        epochs = min(MOST_EPOCHS, math.ceil(steps / batches))
-        # the average looks back over the last steps, how many there may be
+        epochs = min(MAX_EPOCHS, math.ceil(steps / batches))
+        # the window of the moving average is a fixed share of all steps
         average = max(0.5, 1 - 8 / (epochs * batches))
         config = ClassifierConfig(width=width, epochs=epochs, batch_size=BATCH_SIZE, average=average)
         rows = None if weights is None else torch.from_numpy(weights).float()
@@ -166,17 +297,17 @@ def fit_folder_classifiers(
 
     known, folders = train.labelled, train.in_folders
     weights = overlap_weights(known.y, known.z)
-    # a row without weight would only take room in a batch
+    # rows without weight would only fill up batches
     useful = known.take(weights > 0)
     weights = weights[weights > 0]
-    # the judges start elsewhere, and see other batches
+    # the judges have other initial weights and batches
     other = seed + 1_000
     modules = {"judge_column": fit(useful, useful.z, weights, other)}
     if principal is None:
         modules["column"] = fit(useful, useful.z, weights, seed)
     column = modules.get("column", modules["judge_column"])
-    accuracy = {"judge_column": _column_told(modules["judge_column"], held_out)}
-    accuracy["column"] = _column_told(column, held_out)
+    accuracy = {"judge_column": _column_accuracy(modules["judge_column"], held_out)}
+    accuracy["column"] = _column_accuracy(column, held_out)
     _check_column(accuracy["column"])
     if principal is not None:
         modules["principal"] = principal
@@ -192,14 +323,14 @@ def fit_folder_classifiers(
     )
     judged = held_out.in_folders
     verdicts = found.verdicts(judged.x)
-    alike = 1 / np.bincount(judged.y, minlength=2)[judged.y]
-    accuracy["judge_domain"] = told(verdicts["domain"], judged.y, alike)
-    accuracy["rest"] = told(verdicts["rest"], judged.y, alike)
+    balanced = 1 / np.bincount(judged.y, minlength=2)[judged.y]
+    accuracy["judge_domain"] = held_out_accuracy(verdicts["domain"], judged.y, balanced)
+    accuracy["rest"] = held_out_accuracy(verdicts["rest"], judged.y, balanced)
     return found
 
 
 def check_principal(principal: nn.Module, probe: torch.Tensor) -> None:
-    """Refuse a principal classifier that is not one of two domains.
+    """Check that a principal classifier predicts two domains from images like `probe`.
 
     Parameters
     ----------
@@ -214,7 +345,7 @@ def check_principal(principal: nn.Module, probe: torch.Tensor) -> None:
     try:
         with torch.no_grad():
             logits = principal.eval()(probe)
-    # whatever a stranger's network raises, it is about the images
+    # a user's network may raise anything
     except Exception as error:
         raise UserError(
             f"the principal classifier does not take images of shape {tuple(probe.shape)} ({error})",
@@ -231,37 +362,96 @@ def check_principal(principal: nn.Module, probe: torch.Tensor) -> None:
         raise UserError("the principal classifier gives logits that are not finite", expected="numbers, train it anew")
 
 
-def _column_told(column: nn.Module, held_out: Part) -> Told:
+def _column_accuracy(column: nn.Module, held_out: Part) -> HeldOutAccuracy:
     known = held_out.labelled
     try:
         weights = overlap_weights(known.y, known.z)
     except ValueError:
         raise UserError(
             "too few images have labels to hold any out",
-            do="label at least 2 images of each value in one folder, or "
-            "outside of both. A classifier could not be judged otherwise.",
+            do="label at least 2 images of each value in one folder, or outside of both.",
         ) from None
-    return told(log_proba(column, known.x).argmax(1).numpy(), known.z, weights)
+    return held_out_accuracy(log_proba(column, known.x).argmax(1).numpy(), known.z, weights)
 
 
-def _check_column(found: Told) -> None:
+def _check_column(found: HeldOutAccuracy) -> None:
     if found.by_chance >= 1:
         raise UserError(
-            f"{found.n} labelled images are held out, so few that guessing may tell the column of all of them",
-            do="label more images, 30 or more of each value, so that the classifier can be judged.",
+            f"only {found.n} labelled images are held out, too few to measure the classifier's accuracy",
+            do="label more images, 30 or more of each value.",
         )
     if not found.above_chance:
         raise UserError(
-            f"the column is told right for {found.accuracy:.0%} of {found.n} held-out images, and guessing reaches "
-            f"{found.by_chance:.0%}",
-            do="the method does not apply to what cannot be seen. Label more images, or choose "
-            "a column that shows in them.",
+            f"the column is predicted with an accuracy of {found.accuracy:.0%} on {found.n} held-out images, and "
+            f"guessing reaches {found.by_chance:.0%}",
+            do="label more images, or choose a column that is visible in them.",
         )
 
 
 def _given(folder: Part, column: nn.Module) -> list[float]:
-    """p(z|domain): by the labels, and in a folder without any by what the classifier sees."""
+    """p(z|domain): by the labels, or by the classifier's predictions in a folder without labels."""
     known = folder.labelled
     if len(known.z):
         return [float(share) for share in smoothed_shares(known.z)]
     return [float(share) for share in shares_by_classifier(log_proba(column, folder.x).exp().numpy(), COLUMN_PRIOR)]
+
+
+def fingerprint(images: LabelledImages) -> str:
+    """A checksum of images, folders and labels.
+
+    Examples
+    --------
+    >>> x, y = np.zeros((2, 1, 1, 3), dtype=np.uint8), np.array([0, 1])
+    >>> one, other = (LabelledImages(x, y, z, ("a", "b"), ()) for z in (y, 1 - y))
+    >>> fingerprint(one) == fingerprint(one), fingerprint(one) == fingerprint(other)
+    (True, False)
+    """
+    digest = hashlib.sha256()
+    for array in (images.x, images.y, images.z):
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def store_classifiers(folder: Path, classifiers: FolderClassifiers, identity: dict[str, Any]) -> None:
+    """Write classifiers for `restore_classifiers`; `identity` identifies their images and settings."""
+    own = {name: dict(one.state_dict()) for name, one in classifiers.modules.items() if name != "principal"}
+    save_checkpoint(
+        folder,
+        0,
+        {
+            "identity": identity,
+            "modules": own,
+            "given": classifiers.given,
+            "domain_prior": classifiers.domain_prior,
+            "accuracy": {name: asdict(one) for name, one in classifiers.accuracy.items()},
+        },
+    )
+
+
+def restore_classifiers(
+    folder: Path,
+    identity: dict[str, Any],
+    *,
+    size: int,
+    width: int,
+    principal: nn.Module | None = None,
+    principal_prior: Any = "uniform",
+) -> FolderClassifiers:
+    """Read what `store_classifiers` wrote, or raise an error if images or settings differ or the file is damaged."""
+    _, state = load_checkpoint(folder)
+    stored = state["identity"]
+    if stored != identity:
+        other = sorted(key for key in {*stored, *identity} if stored.get(key) != identity.get(key))
+        raise UserError(
+            f"the training in {str(folder.parent)!r} was started with another {', '.join(other)}",
+            do="give the same folders, labels and settings, or start again in another folder.",
+        )
+    modules: dict[str, nn.Module] = {}
+    for name, weights in state["modules"].items():
+        network = classifier_for(size, width, seed=0)
+        network.load_state_dict(weights)
+        modules[name] = network.eval()
+    if principal is not None:
+        modules["principal"] = principal
+    accuracy = {name: HeldOutAccuracy(**one) for name, one in state["accuracy"].items()}
+    return FolderClassifiers(modules, state["given"], state["domain_prior"], principal_prior, accuracy)

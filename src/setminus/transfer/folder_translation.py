@@ -1,48 +1,151 @@
-"""Style transfer between a user's two folders: one factor, which a column of labels tells, is changed or kept."""
+"""Style transfer between a user's two folders: the factor in a column of labels is changed or kept."""
 
 from __future__ import annotations
 
+import base64
+import io
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
-from setminus.datasets.images import Bytes
+from setminus.datasets.images import Bytes, from_signed_nchw
+from setminus.datasets.split import UNLABELLED
 from setminus.datasets.two_factor_folder import LabelledImages
 from setminus.errors import UserError
 from setminus.nn.checkpoints import has_checkpoint
+from setminus.nn.cyclegan import CycleGAN
 from setminus.nn.passes import Precision, fast_precision
 from setminus.nn.training import Loop, Observer, Outcome, TrainingConfig, train
 from setminus.progress import tracked
 from setminus.transfer.folder_classifiers import (
     FolderClassifiers,
+    Part,
     Role,
     check_principal,
-    fit_folder_classifiers,
-)
-from setminus.transfer.folder_judge import FolderJudge
-from setminus.transfer.folder_parts import Part, deal_out
-from setminus.transfer.pixels import signed
-from setminus.transfer.stored_classifiers import (
+    deal_out,
     fingerprint,
+    fit_folder_classifiers,
     restore_classifiers,
     store_classifiers,
 )
+from setminus.transfer.networks import check_width, networks_for, signed, translate
 from setminus.transfer.transfer_task import TransferConfig, TransferTask
-from setminus.transfer.translation_networks import check_width, networks_for
 from setminus.transfer.translator import ImageTranslator
 
-__all__ = ["FolderTranslation", "TranslationConfig", "fit_translation"]
+__all__ = ["FolderJudge", "FolderTranslation", "TranslationConfig", "fit_translation", "folder_notes", "strip_png"]
 
-LOGGED = 200
-"""Entries of the losses over a training."""
+DIRECTIONS = ("a_to_b", "b_to_a")
+
+
+class FolderJudge:
+    """Fractions of held-out images whose predicted folder, column or rest changes by translation.
+
+    Parameters
+    ----------
+    classifiers : FolderClassifiers
+    a, b : Tensor of shape (n, 3, size, size)
+        Held-out images of each folder.
+    shown : int
+        Images of each folder in samples.
+    """
+
+    def __init__(self, classifiers: FolderClassifiers, a: torch.Tensor, b: torch.Tensor, shown: int = 8):
+        self.classifiers = classifiers
+        self.real = {"a_to_b": signed(a), "b_to_a": signed(b)}
+        self.before = {direction: classifiers.verdicts(images) for direction, images in self.real.items()}
+        self.shown = shown
+
+    def __call__(self, networks: CycleGAN) -> dict[str, Any]:
+        """The changed fractions of "domain", "column" and "rest" for "a_to_b", "b_to_a" and "both"."""
+        changed = {}
+        for direction in DIRECTIONS:
+            after = self.classifiers.verdicts(translate(getattr(networks, direction), self.real[direction]))
+            changed[direction] = {name: after[name] != old for name, old in self.before[direction].items()}
+        names = list(changed["a_to_b"])
+        both = {name: np.concatenate([changed[direction][name] for direction in DIRECTIONS]) for name in names}
+        return {
+            group: {name: round(float(one.mean()), 4) for name, one in shares.items()}
+            for group, shares in {**changed, "both": both}.items()
+        }
+
+    def strips(self, networks: CycleGAN) -> dict[str, Bytes]:
+        """The first images and their translations: "a", "a_to_b", "b", "b_to_a", of shape (n, size, size, 3)."""
+        rows = {}
+        for folder, direction in zip("ab", DIRECTIONS, strict=True):
+            images = self.real[direction][: self.shown]
+            rows[folder] = from_signed_nchw(images.numpy())
+            rows[direction] = from_signed_nchw(translate(getattr(networks, direction), images).numpy())
+        return rows
+
+    def grid(self, networks: CycleGAN) -> Bytes:
+        """The strips below each other, as one image of shape (4 * size, n * size, 3)."""
+        strips = [np.concatenate(list(images), axis=1) for images in self.strips(networks).values()]
+        widest = max(strip.shape[1] for strip in strips)
+        # a folder may have fewer held-out images than the other
+        white = [np.full((strip.shape[0], widest - strip.shape[1], 3), 255, np.uint8) for strip in strips]
+        return np.concatenate([np.concatenate(pair, axis=1) for pair in zip(strips, white, strict=True)])
+
+
+WEAK = 0.8
+"""Below this accuracy a classifier is weak."""
+SMALL_DIFFERENCE = 0.1
+"""Frequencies of a value in A and B that differ by less are about equal."""
+FEW = 100
+"""With fewer images a network overfits."""
+PLACES = {0: "folder A", 1: "folder B", UNLABELLED: "the images of neither folder"}
+
+
+def folder_notes(images: LabelledImages, classifiers: FolderClassifiers, role: Role, column: str) -> list[str]:
+    """Warnings before the long part: weak classifiers, columns and images; sentences without their full stop."""
+    notes = []
+    sure, share_a, share_b = classifiers.accuracy["column"], classifiers.given["a"][0], classifiers.given["b"][0]
+    if sure.accuracy < WEAK:
+        notes.append(
+            f"{column!r} is predicted with an accuracy of only {sure.accuracy:.0%} on {sure.n} held-out images, which "
+            "limits the translation; more labels or larger images may help"
+        )
+    if abs(share_a - share_b) < SMALL_DIFFERENCE:
+        nothing = "there is little of it to change" if role == "change" else "it would be kept without --keep"
+        notes.append(
+            f"{images.values[0]!r} is about as frequent in folder A ({share_a:.0%}) as in B ({share_b:.0%}): {nothing}"
+        )
+    values = {place: np.unique(images.z[(images.y == place) & (images.z != UNLABELLED)]) for place in PLACES}
+    unused = [PLACES[place] for place, found in values.items() if len(found) == 1]
+    if unused:
+        notes.append(
+            f"the labels in {' and '.join(unused)} are all the same and were not used: {column!r} was learned from the "
+            "other images, where it can be separated from the folder"
+        )
+    if role == "change" and len(values[0]) == len(values[1]) == 1:
+        notes.append(
+            f"{column!r} alone separates the folders, so the other differences are estimated with large errors; "
+            "folders in which it varies would help"
+        )
+    apart = classifiers.accuracy["judge_domain"]
+    if not apart.above_chance:
+        notes.append(
+            f"the folder is predicted with an accuracy of {apart.accuracy:.0%} on {apart.n} held-out images, no better "
+            "than guessing: there may be nothing to translate"
+        )
+    for place, name in ((0, "A"), (1, "B")):
+        count = int(np.sum(images.y == place))
+        if count < FEW:
+            notes.append(f"folder {name} has {count} images: expect overfitting")
+    return notes
+
+
+N_LOGGED = 200
+"""Logged losses of a training, about."""
 CLIP = 1.0
-"""Largest norm of a gradient: one batch that goes wrong must not undo a thousand."""
+"""Largest norm of a gradient: one bad batch must not undo a thousand good ones."""
 FREE = ("steps", "every")
-"""What may be another one when a training goes on."""
+"""Settings that may change when a training is resumed."""
 
 
 @dataclass(frozen=True)
@@ -52,26 +155,26 @@ class TranslationConfig:
     Parameters
     ----------
     role : {"change", "keep"}
-        What is to become of the column's factor. "change" subtracts it from what tells the folders apart, and keeps
-        the rest; "keep" keeps it, and changes the rest.
+        "change" changes the column's factor and keeps the other differences between the folders; "keep" keeps it and
+        changes the others.
     steps, batch_size, rate
-        Of the generators and discriminators; images of each folder in a batch, rate of Adam.
+        Training steps of generators and discriminators; images of each folder in a batch; learning rate of Adam.
     width : int
         Channels of their first layers.
     every : int
-        Steps between two looks at the result, each with a grid of samples and a checkpoint.
+        Steps between two evaluations, each with a grid of samples and a checkpoint.
     clamp : float
-        The largest ratio of the folders' densities that the generators are told, and the inverse of the smallest. Cut
-        near the true ratio (the paper has 9), an estimate's errors would count in one direction only.
+        The largest density ratio of the folders in the generators' loss, and the inverse of the smallest. A bound near
+        the true ratio (the paper has 9) would cut estimation errors on one side only.
     held_out : float
-        Share of the images that nothing is learned from.
+        Fraction of held-out images.
     judged : int
-        Held-out images of each folder that are looked at, at most.
+        Maximum number of held-out images of each folder that are evaluated.
     classifier_width, classifier_steps : int
         See `fit_folder_classifiers`.
     seed : int
     precision : "32-true" or "bf16-mixed", optional
-        By default the quicker one on this machine.
+        By default the faster one on this machine.
     """
 
     role: Role
@@ -104,21 +207,21 @@ class TranslationConfig:
 # eq=False: comparing networks has no meaning here
 @dataclass(frozen=True, eq=False)
 class FolderTranslation:
-    """What came out.
+    """A fitted translation.
 
     Parameters
     ----------
     translator : ImageTranslator
     classifiers : FolderClassifiers
-        With their accuracies on held-out images.
+        With their accuracy on held-out images.
     scores : dict
-        What `FolderJudge` says at the end.
+        The final scores of `FolderJudge`.
     strips : dict of str to uint8 array
         Held-out images and their translations, see `FolderJudge.strips`.
     outcome : Outcome
-        The scores and losses along the way.
+        Scores and losses during training.
     images : dict of str to int
-        How many there were to learn from and to judge by, of each folder.
+        Numbers of training and held-out images of each folder.
     """
 
     translator: ImageTranslator
@@ -130,7 +233,7 @@ class FolderTranslation:
 
 
 class _WatchedTask(TransferTask):
-    """A translation that shows a grid of samples at each look."""
+    """A translation that shows a grid of samples at each evaluation."""
 
     judge: FolderJudge
     look: Callable[[int, Bytes], None] | None = None
@@ -162,10 +265,10 @@ def fit_translation(
         Such as `TwoFactorFolder` loads.
     config : TranslationConfig
     principal : Module, optional
-        A ready classifier of the domain by what is to change, from images in [-1, 1] to logits of shape (n, 2); the
-        column then only judges.
+        A fitted classifier of the domain by the factor to change, from images in [-1, 1] to logits of shape (n, 2); the
+        column is then used for evaluation only.
     principal_prior : two numbers or "uniform"
-        The shares of A and B in the data that it was trained on.
+        The frequencies of A and B in its training data.
     folder : Path, optional
         For classifiers and checkpoints, from which `resume` goes on.
     resume : bool
@@ -183,7 +286,7 @@ def fit_translation(
     Raises
     ------
     ValueError
-        Before anything long, where the images, the column or the principal classifier do not do.
+        Before any training, if the images, the column or the principal classifier cannot be used.
 
     Examples
     --------
@@ -202,11 +305,9 @@ def fit_translation(
     parts = deal_out(images, config.held_out, config.seed)
     if principal is not None:
         if config.role != "change":
-            raise UserError(
-                "a principal classifier came with role 'keep'", do="it tells what is to change, use 'change'."
-            )
+            raise UserError("a principal classifier came with role 'keep'", expected="role 'change'")
         check_principal(principal, signed(parts[0].x[:2]))
-    with tracked("learn to tell the folders and the column"):
+    with tracked("train the classifiers"):
         classifiers = _classifiers(images, parts, config, principal, principal_prior, folder, resume)
     train_part, held_out = parts
     judged = [_some(images, config.judged, config.seed) for images in (held_out.a, held_out.b)]
@@ -218,7 +319,7 @@ def fit_translation(
         networks,
         train_part.a,
         train_part.b,
-        TransferConfig(batch_size=config.batch_size, rate=config.rate, seed=config.seed, rest_at=config.steps),
+        TransferConfig(batch_size=config.batch_size, rate=config.rate, seed=config.seed, decay_end=config.steps),
         log_ratio=classifiers.log_ratio(config.role, config.clamp),
         judge=judge,
     )
@@ -227,7 +328,7 @@ def fit_translation(
         steps=config.steps,
         seed=config.seed,
         clip=CLIP,
-        log_every=max(1, config.steps // LOGGED),
+        log_every=max(1, config.steps // N_LOGGED),
         evaluate_every=config.every,
         checkpoint_every=config.every,
         precision=config.precision or fast_precision(),
@@ -248,11 +349,11 @@ def fit_translation(
     )
 
 
-def _some(images: torch.Tensor, most: int, seed: int) -> torch.Tensor:
-    """At most so many, drawn by the seed: by their names, pictures of one kind may stand together."""
-    if len(images) <= most:
+def _some(images: torch.Tensor, max_images: int, seed: int) -> torch.Tensor:
+    """At most so many, at random: sorted by name, similar pictures may be neighbours."""
+    if len(images) <= max_images:
         return images
-    return images[torch.randperm(len(images), generator=torch.Generator().manual_seed(seed))[:most]]
+    return images[torch.randperm(len(images), generator=torch.Generator().manual_seed(seed))[:max_images]]
 
 
 def _classifiers(
@@ -264,7 +365,7 @@ def _classifiers(
     folder: Path | None,
     resume: bool,
 ) -> FolderClassifiers:
-    """Those of a training that goes on, or new ones."""
+    """Those of a resumed training, or new ones."""
     settings = {key: value for key, value in asdict(config).items() if key not in FREE}
     identity = {**settings, "images": fingerprint(images), "principal": principal is not None}
     kept = None if folder is None else folder / "classifiers"
@@ -289,3 +390,22 @@ def _classifiers(
     if kept is not None:
         store_classifiers(kept, classifiers, identity)
     return classifiers
+
+
+def strip_png(images: NDArray[np.uint8]) -> str:
+    """Images of shape (n, height, width, 3) in one row, as a PNG in base64, for a record.
+
+    Examples
+    --------
+    >>> strip_png(np.zeros((2, 4, 4, 3), dtype=np.uint8))[:8]
+    'iVBORw0K'
+    """
+    from PIL import Image
+
+    if images.dtype != np.uint8 or images.ndim != 4 or images.shape[3] != 3 or len(images) == 0:
+        raise UserError(
+            f"images are {images.dtype} of shape {images.shape}", expected="uint8 of shape (n, height, width, 3), n > 0"
+        )
+    buffer = io.BytesIO()
+    Image.fromarray(np.concatenate(list(images), axis=1)).save(buffer, format="PNG", optimize=True)
+    return base64.b64encode(buffer.getvalue()).decode("ascii")

@@ -1,4 +1,8 @@
-"""CycleGAN as a task of the training loop, plain or against the orthogonal discriminator."""
+r"""CycleGAN as a task of the training loop, plain or against the orthogonal discriminator.
+
+The orthogonal loss needs the log of r = P(z2) / Q(z2), A's density of z2 over B's, either from ``full \ principal`` or
+from a classifier of p(y|z2).
+"""
 
 from __future__ import annotations
 
@@ -12,14 +16,117 @@ from torch import nn
 from setminus.errors import UserError
 from setminus.nn.batches import Batches
 from setminus.nn.cyclegan import AdversarialTerm, CycleGAN, CycleGANWeights, cyclegan_step, plain_adversarial
-from setminus.nn.losses import Direction, orthogonal_generator_loss
-from setminus.nn.networks import seeded
-from setminus.nn.passes import adam, prepare
+from setminus.nn.losses import Direction, log_density_ratio, orthogonal_generator_loss
+from setminus.nn.passes import adam, in_float32
 from setminus.nn.training import Loop, Task
-from setminus.nn.translation_networks import DigitDiscriminator, DigitGenerator, Norm, PatchDiscriminator, UNetGenerator
-from setminus.transfer.pixels import signed
+from setminus.transfer.networks import signed
 
-__all__ = ["Judge", "TransferConfig", "TransferTask", "digit_networks", "orthogonal_adversarial", "photo_networks"]
+__all__ = ["CLAMP", "Judge", "OrthogonalRatio", "PairRatio", "TransferConfig", "TransferTask", "orthogonal_adversarial"]
+
+CLAMP = (1 / 9, 9.0)
+"""Bounds on r: the ratio of the paper's colored digits, p(z2|A) / p(z2|B) = 0.9 / 0.1."""
+
+
+class _Ratio(nn.Module):  # type: ignore[misc]
+    """Frozen classifiers in evaluation mode."""
+
+    def __init__(self, clamp: tuple[float, float] | None) -> None:
+        super().__init__()
+        self.clamp = clamp
+
+    def train(self, mode: bool = True) -> _Ratio:
+        """Stay in evaluation mode: batch statistics of generated images are not those of the domains."""
+        return super().train(False)  # type: ignore[no-any-return]
+
+    def _frozen(self) -> None:
+        self.requires_grad_(False)
+        self.train()
+
+
+class PairRatio(_Ratio):
+    r"""The log ratio by ``full \ principal``: the density ratio of x over that of z1.
+
+    Parameters
+    ----------
+    full, principal : Module
+        From images to logits of shape (n, 2): domain A, domain B. Both are frozen.
+    full_prior, principal_prior : two numbers (A, B) or "uniform"
+        The domains' shares in the data that each was trained on.
+    clamp : (low, high), optional
+        Bounds on r; None lets everything through.
+
+    Examples
+    --------
+    >>> full = nn.Sequential(nn.Flatten(), nn.Linear(12, 2))
+    >>> PairRatio(full, full)(torch.rand(5, 3, 2, 2))
+    tensor([0., 0., 0., 0., 0.])
+    """
+
+    def __init__(
+        self,
+        full: nn.Module,
+        principal: nn.Module,
+        *,
+        full_prior: Any = "uniform",
+        principal_prior: Any = "uniform",
+        clamp: tuple[float, float] | None = CLAMP,
+    ) -> None:
+        super().__init__(clamp)
+        self.full = full
+        self.principal = principal
+        self.full_prior = full_prior
+        self.principal_prior = principal_prior
+        self._frozen()
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Log ratios of shape (n,)."""
+        return log_density_ratio(
+            _log_proba(self.full(images)),
+            _log_proba(self.principal(images)),
+            self.full_prior,
+            self.principal_prior,
+            clamp=self.clamp,
+        )
+
+
+class OrthogonalRatio(_Ratio):
+    """The log ratio by a classifier that predicts the domain from z2 alone.
+
+    Parameters
+    ----------
+    orthogonal : Module
+        From images to logits of shape (n, 2), such as the one that importance sampling trains. It is frozen.
+    prior : two numbers (A, B) or "uniform"
+        The domains' shares in the data that it was trained on.
+    clamp : (low, high), optional
+
+    Examples
+    --------
+    >>> constant = nn.Sequential(nn.Flatten(), nn.Linear(12, 2))
+    >>> _ = nn.init.zeros_(constant[1].weight), constant[1].bias.data.copy_(torch.tensor([0.75, 0.25]).log())
+    >>> OrthogonalRatio(constant)(torch.rand(2, 3, 2, 2)).exp()
+    tensor([3., 3.])
+    """
+
+    def __init__(
+        self, orthogonal: nn.Module, *, prior: Any = "uniform", clamp: tuple[float, float] | None = CLAMP
+    ) -> None:
+        super().__init__(clamp)
+        self.orthogonal = orthogonal
+        self.prior = prior
+        self._frozen()
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Log ratios of shape (n,)."""
+        log_orthogonal = _log_proba(self.orthogonal(images))
+        # a principal classifier that always predicts 1/2 removes nothing
+        log_half = torch.full_like(log_orthogonal, 0.5).log()
+        return log_density_ratio(log_orthogonal, log_half, self.prior, "uniform", clamp=self.clamp)
+
+
+def _log_proba(logits: torch.Tensor) -> torch.Tensor:
+    return in_float32(logits).log_softmax(-1)
+
 
 Judge = Callable[[CycleGAN], dict[str, Any]]
 """From the networks, in evaluation mode, to plain values."""
@@ -40,9 +147,9 @@ class TransferConfig:
         Of the batches.
     plain_steps : int
         Steps of plain CycleGAN before the orthogonal loss begins; half of all in the paper's runs on faces.
-    rest_at : int, optional
-        The step at which the rate has fallen to zero, from half of it on: what is kept are the last weights, and two
-        players at a full rate do not stand still. By default the rate stays, as in the paper.
+    decay_end : int, optional
+        The step at which the learning rate reaches zero; it falls linearly from half of that step on, so that the last
+        weights, which are kept, have settled. By default the rate is constant, as in the paper.
     """
 
     batch_size: int = 128
@@ -50,7 +157,7 @@ class TransferConfig:
     weights: CycleGANWeights = field(default_factory=CycleGANWeights)
     seed: int = 0
     plain_steps: int = 0
-    rest_at: int | None = None
+    decay_end: int | None = None
 
 
 class TransferTask(Task):
@@ -67,11 +174,12 @@ class TransferTask(Task):
         From images to log r = log P(z2) / Q(z2), such as `PairRatio`; with it the generators play against the
         orthogonal discriminator. Without it this is plain CycleGAN.
     judge : callable, optional
-        What is kept of the networks at each evaluation.
+        Scores of the networks, kept with each evaluation.
 
     Examples
     --------
     >>> from setminus.nn.training import TrainingConfig, train
+    >>> from setminus.transfer.networks import digit_networks
     >>> task = TransferTask(digit_networks(8, 4, seed=0), *torch.rand(2, 6, 3, 8, 8), TransferConfig(batch_size=2))
     >>> outcome = train(task, TrainingConfig(steps=2))
     >>> sorted(outcome.history[-1])[:4]
@@ -97,7 +205,7 @@ class TransferTask(Task):
         self.networks = networks
         self.weights = config.weights
         self.plain_steps = config.plain_steps
-        self.rest_at = config.rest_at
+        self.decay_end = config.decay_end
         self.judge = judge
         self.modules = {
             "a_to_b": networks.a_to_b,
@@ -123,11 +231,11 @@ class TransferTask(Task):
         loop.log(**terms)
 
     def rate(self, step: int) -> float:
-        """What part of the rate is left."""
-        return 1.0 if self.rest_at is None else min(1.0, 2 * (1 - step / self.rest_at))
+        """The factor of the learning rate at a step."""
+        return 1.0 if self.decay_end is None else min(1.0, 2 * (1 - step / self.decay_end))
 
     def evaluate(self, loop: Loop) -> dict[str, Any]:
-        """What the judge says of the networks in evaluation mode."""
+        """The judge's scores of the networks in evaluation mode."""
         if self.judge is None:
             return {}
         for network in self.modules.values():
@@ -152,56 +260,3 @@ def orthogonal_adversarial(log_ratio: Callable[[torch.Tensor], torch.Tensor]) ->
         return orthogonal_generator_loss(fake_logits, log_ratio(fakes), direction)
 
     return term
-
-
-def digit_networks(
-    size: int, width: int, *, seed: int, discriminator_width: int = 16, norm: Norm = "batch"
-) -> CycleGAN:
-    """The paper's networks for colored digits, laid out for speed.
-
-    Parameters
-    ----------
-    size : int
-        Height and width of the images, a multiple of 4.
-    width : int
-        Channels of the generators' first layer; the paper has 128.
-    seed : int
-        Of the initial weights.
-    discriminator_width : int
-    norm : {"batch", "group", "instance"}
-        Of the generators; the paper has BatchNorm.
-
-    Returns
-    -------
-    CycleGAN
-    """
-
-    def build() -> list[nn.Module]:
-        generators = [DigitGenerator(width=width, norm=norm) for _ in range(2)]
-        return generators + [DigitDiscriminator(size, width=discriminator_width) for _ in range(2)]
-
-    return CycleGAN(*(prepare(network) for network in seeded(seed, build)))
-
-
-def photo_networks(size: int, width: int, *, seed: int, discriminator_width: int) -> CycleGAN:
-    """The paper's networks for faces, UNet and PatchGAN, laid out for speed.
-
-    Parameters
-    ----------
-    size : int
-        Height and width of the images, a power of 2 from 32 on; the paper has 128.
-    width, discriminator_width : int
-        Channels of the first layers of generators and discriminators; the paper has 64 in both.
-    seed : int
-        Of the initial weights.
-
-    Returns
-    -------
-    CycleGAN
-    """
-
-    def build() -> list[nn.Module]:
-        generators = [UNetGenerator(size, width=width) for _ in range(2)]
-        return generators + [PatchDiscriminator(width=discriminator_width) for _ in range(2)]
-
-    return CycleGAN(*(prepare(network) for network in seeded(seed, build)))

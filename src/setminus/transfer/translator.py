@@ -17,9 +17,7 @@ from torch import nn
 from setminus.datasets.images import Bytes, from_signed_nchw
 from setminus.errors import UserError
 from setminus.files import atomic_writes
-from setminus.transfer.evaluation import translate
-from setminus.transfer.pixels import image_tensor
-from setminus.transfer.translation_networks import kind_for, networks_for
+from setminus.transfer.networks import image_tensor, kind_for, networks_for, translate
 
 __all__ = ["CONFIG", "Direction", "ImageTranslator", "load_translator", "save_translator"]
 
@@ -118,8 +116,8 @@ def save_translator(
         "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
     }
     # a name of the disk may be no UTF-8: JSON has an escape for that
-    told = json.dumps(config, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace")
-    files[CONFIG] = told + b"\n"
+    text = json.dumps(config, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    files[CONFIG] = text + b"\n"
     # the checksums last: between two renames a reader finds a mixture, and they refuse it
     with atomic_writes(*(home / name for name in files)) as partials:
         for partial, content in zip(partials, files.values(), strict=True):

@@ -7,15 +7,19 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from setminus_paper.adaptation.rivals import Cycada, semantic_loss  # noqa: E402
+from setminus_paper.adaptation.rivals import (  # noqa: E402
+    Adda,
+    Cycada,
+    semantic_loss,
+)
 from torch import nn  # noqa: E402
 
-from setminus.adaptation.adaptation_task import AdaptationConfig, DomainData  # noqa: E402
-from setminus.adaptation.dann import Dann  # noqa: E402
-from setminus.adaptation.source_only import SourceOnly  # noqa: E402
+from setminus.adaptation.domains import DomainData  # noqa: E402
+from setminus.adaptation.methods import AdaptationConfig, Dann, SourceOnly  # noqa: E402
 from setminus.adaptation.vada import VadaConfig, VadaNetworks  # noqa: E402
 from setminus.nn.networks import AdaptationNetwork, DomainDiscriminator, seeded  # noqa: E402
 from setminus.nn.training import TrainingConfig, train  # noqa: E402
+from tests.adaptation.test_methods import CONFIG, networks, points, weights_of  # noqa: E402
 
 CONFIG = AdaptationConfig(VadaConfig(domain=0.1), batch=4, warmup=2)
 SMALL = {"width": 4, "discriminator_width": 4}
@@ -253,3 +257,25 @@ def with_images(images):
 def test_what_cannot_be_translated_is_refused_before_training(data, config, options, message):
     with pytest.raises(ValueError, match=message):
         Cycada(papers_networks(), data, config, 0, **options)
+
+
+def test_adda_holds_the_classifier_and_moves_the_copy():
+    task = Adda(networks(), points(), CONFIG, 0)
+    train(task, TrainingConfig(steps=4))
+    classifier, copied = weights_of(task.networks.encoder, task.networks.head), weights_of(task.target_encoder)
+    assert torch.equal(copied, weights_of(task.networks.encoder))
+    task = Adda(networks(), points(), CONFIG, 0)
+    train(task, TrainingConfig(steps=9))
+    assert torch.equal(classifier, weights_of(task.networks.encoder, task.networks.head))
+    assert not torch.equal(copied, weights_of(task.target_encoder))
+    with pytest.raises(ValueError, match="warmup is 0: ADDA starts from a classifier of the source"):
+        Adda(networks(), points(), AdaptationConfig(), 0)
+
+
+def test_a_resumed_training_has_the_same_bits(tmp_path):
+    whole = Adda(networks(), points(), CONFIG, 0)
+    train(whole, TrainingConfig(steps=9, log_every=1))
+    for steps in (6, 9):
+        task = Adda(networks(), points(), CONFIG, 0)
+        train(task, TrainingConfig(steps=steps, log_every=1), folder=tmp_path / "run", resume=True)
+    assert torch.equal(weights_of(*task.predictor), weights_of(*whole.predictor))

@@ -18,15 +18,15 @@ from setminus_paper.transfer.principals import (  # noqa: E402
 )
 
 from setminus.datasets.colored_digits import ColoredDigits  # noqa: E402
-from setminus.invariant.environment_task import EnvironmentConfig, pooled, risk  # noqa: E402
-from setminus.invariant.fitting import METHODS  # noqa: E402
+from setminus.invariant.environments import EnvironmentConfig, pooled, risk  # noqa: E402
+from setminus.invariant.methods import METHODS  # noqa: E402
 from setminus.nn.networks import seeded  # noqa: E402
 from setminus.transfer.domain_classifiers import (  # noqa: E402
     ClassifierConfig,
     fit_domain_classifier,
     log_proba,
 )
-from setminus.transfer.pixels import image_tensor  # noqa: E402
+from setminus.transfer.networks import image_tensor  # noqa: E402
 
 MODEL = ColoredDigits()
 CONFIG = ClassifierConfig(width=4, epochs=3, batch_size=64, average=0.9)

@@ -2,10 +2,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from setminus.invariant.environment_task import EnvironmentConfig  # noqa: E402
-from setminus.invariant.fish import FishConfig  # noqa: E402
-from setminus.invariant.fitting import METHODS, fit_invariant  # noqa: E402
-from setminus.invariant.mldg import MldgConfig, meta_risk  # noqa: E402
+from setminus.invariant.environments import EnvironmentConfig  # noqa: E402
+from setminus.invariant.gradient_matching import FishConfig, MldgConfig, meta_risk  # noqa: E402
+from setminus.invariant.methods import METHODS, fit_invariant  # noqa: E402
 from setminus.invariant.trm import TrmConfig  # noqa: E402
 from setminus.nn.networks import seeded  # noqa: E402
 

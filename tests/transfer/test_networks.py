@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from setminus.datasets.images import to_signed_nchw  # noqa: E402
-from setminus.transfer.pixels import image_tensor, signed  # noqa: E402
+from setminus.transfer.networks import image_tensor, signed  # noqa: E402
 
 
 def test_it_is_what_the_data_layer_says():

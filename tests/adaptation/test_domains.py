@@ -5,13 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from setminus.adaptation.adaptation_task import DomainData, class_logits  # noqa: E402
-from setminus.adaptation.target_prior import (  # noqa: E402
-    LabelShift,
-    TargetPrior,
-    _spread,
-    estimated_prior,
-)
+from setminus.adaptation.domains import DomainData, LabelShift, TargetPrior, _spread, class_logits, estimated_prior  # noqa: E402
 from setminus.nn.networks import AdaptationNetwork, seeded  # noqa: E402
 
 IDENTITY = torch.nn.Identity()
@@ -54,7 +48,7 @@ def test_a_class_with_few_rows_is_not_lost_where_not_all_rows_are_looked_at(esti
 
 
 def test_pseudo_labels_are_no_estimate_of_a_moment():
-    with pytest.raises(ValueError, match="estimator is 'pseudo_soft': it is counted batch by batch"):
+    with pytest.raises(ValueError, match="estimator is 'pseudo_soft': expected em or bbse"):
         estimated_prior(IDENTITY, logistic(), normals(n=50), LabelShift("pseudo_soft"))
 
 

@@ -1,4 +1,4 @@
-"""What the methods share: environments dealt in batches, one network, stochastic gradient descent."""
+"""Environments in batches, one network, and empirical risk minimisation, with which the other methods are compared."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from setminus.errors import UserError
 from setminus.nn.batches import Batches
 from setminus.nn.training import Loop, Task
 
-__all__ = ["Environment", "EnvironmentConfig", "EnvironmentTask", "check_environments"]
+__all__ = ["Environment", "EnvironmentConfig", "EnvironmentTask", "Erm", "check_environments"]
 
 Environment = tuple[torch.Tensor, torch.Tensor]
 """Inputs of shape (n, ...) and labels of shape (n,), int64."""
@@ -21,7 +21,7 @@ Environment = tuple[torch.Tensor, torch.Tensor]
 
 @dataclass(frozen=True)
 class EnvironmentConfig:
-    """What every method has to know; the defaults are the paper's for digits.
+    """Settings of every method; the defaults are the paper's for digits.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class EnvironmentConfig:
     decay_at : int
         From this step on all rates are a tenth.
     seed : int
-        Of the batches and of all draws of environments.
+        Of the batches and of the order of environments.
     """
 
     steps: int = 2_000
@@ -46,7 +46,7 @@ class EnvironmentConfig:
 
 
 class EnvironmentTask(Task):
-    """A network that is trained on several environments; what a step does with them is the method.
+    """A network that is trained on several environments; each method defines its step.
 
     Parameters
     ----------
@@ -63,11 +63,11 @@ class EnvironmentTask(Task):
         One for each environment, each with a seed of its own.
     """
 
-    fewest = 2
-    """Environments that the method needs: something to differ from."""
+    min_environments = 2
+    """Environments that the method needs."""
 
     def __init__(self, environments: Sequence[Environment], network: torch.nn.Module, config: EnvironmentConfig):
-        check_environments(environments, self.fewest)
+        check_environments(environments, self.min_environments)
         self.network = network
         self.config = config
         self.modules = {"network": network}
@@ -86,12 +86,12 @@ class EnvironmentTask(Task):
         """A tenth from `decay_at` on."""
         return 1.0 if step < self.config.decay_at else 0.1
 
-    def drawn(self, loop: Loop) -> list[Environment]:
-        """Give the batch of each environment in a step."""
+    def environment_batches(self, loop: Loop) -> list[Environment]:
+        """The batch of each environment in a step."""
         return [(x, y) for x, y in (loop.batch(batches) for batches in self.batches)]
 
     def order(self, loop: Loop) -> list[int]:
-        """The environments in an order that is drawn anew in each step, from the seed and its number alone."""
+        """A random order of the environments, from the seed and the number of the step."""
         return [int(k) for k in np.random.default_rng([self.config.seed, loop.index]).permutation(len(self.batches))]
 
 
@@ -107,21 +107,21 @@ def risk(network: torch.nn.Module, environment: Environment) -> torch.Tensor:
     return cross_entropy(network(x), y)
 
 
-def check_environments(environments: Sequence[Environment], fewest: int) -> None:
-    """Refuse too few environments, and rows that have no label or no number.
+def check_environments(environments: Sequence[Environment], min_environments: int) -> None:
+    """Check the number of environments, their labels and their shapes.
 
     Examples
     --------
     >>> x, y = torch.zeros(4, 2), torch.zeros(4, dtype=torch.int64)
-    >>> check_environments([(x, y)], fewest=2)
+    >>> check_environments([(x, y)], min_environments=2)
     Traceback (most recent call last):
         ...
-    setminus.errors.UserError: 1 environment came: this method compares environments and needs 2 or more; use "erm" for one.
+    setminus.errors.UserError: 1 environment came: this method compares environments and needs 2 or more; ...
     """
-    if len(environments) < fewest:
+    if len(environments) < min_environments:
         raise UserError(
             f"{len(environments)} environment came",
-            do=f'this method compares environments and needs {fewest} or more; use "erm" for one.',
+            do=f'this method compares environments and needs {min_environments} or more; use "erm" for one.',
         )
     for place, (x, y) in enumerate(environments):
         if y.ndim != 1 or y.dtype != torch.int64 or len(x) != len(y):
@@ -133,3 +133,17 @@ def check_environments(environments: Sequence[Environment], fewest: int) -> None
     shapes = {tuple(x.shape[1:]) for x, _ in environments}
     if len(shapes) > 1:
         raise UserError(f"inputs have the shapes {sorted(shapes)}", expected="the same in all environments")
+
+
+class Erm(EnvironmentTask):
+    """Empirical risk minimisation: the mean risk over the rows of all environments.
+
+    On data where only z1 predicts the label this gives the oracle's principal classifier, p(y|z1). On pooled
+    environments it uses whatever predicts on average, and is the baseline of the other methods.
+    """
+
+    min_environments = 1
+
+    def step(self, loop: Loop) -> None:
+        """Go down ``risk(network, pooled rows)``."""
+        loop.update("network", risk(self.network, pooled(self.environment_batches(loop))))

@@ -5,16 +5,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from setminus_paper.transfer.evaluation import TransferJudge, measured_latents, oracle_latents, score  # noqa: E402
+
 from setminus.datasets.colored_digits import BACKGROUND_COLORS, DIGIT_COLORS  # noqa: E402
 from setminus.nn.cyclegan import CycleGAN  # noqa: E402
-from setminus.transfer.evaluation import (  # noqa: E402
-    TransferJudge,
-    measured_latents,
-    oracle_latents,
-    score,
-    translate,
-)
-from setminus.transfer.pixels import image_tensor, signed  # noqa: E402
+from setminus.transfer.networks import image_tensor, signed, translate  # noqa: E402
 
 
 class Repainted(torch.nn.Module):

@@ -9,10 +9,8 @@ import torch
 from torch.optim.swa_utils import update_bn
 
 from setminus.errors import UserError
-from setminus.invariant.environment_task import Environment, EnvironmentConfig, EnvironmentTask
-from setminus.invariant.erm import Erm
-from setminus.invariant.fish import Fish, FishConfig
-from setminus.invariant.mldg import Mldg, MldgConfig
+from setminus.invariant.environments import Environment, EnvironmentConfig, EnvironmentTask, Erm
+from setminus.invariant.gradient_matching import Fish, FishConfig, Mldg, MldgConfig
 from setminus.invariant.trm import Trm, TrmConfig
 from setminus.nn.batches import Batches
 from setminus.nn.training import TrainingConfig, train

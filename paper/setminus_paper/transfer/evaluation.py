@@ -14,9 +14,9 @@ from setminus.datasets.colored_digits import NEITHER, ColoredDigits
 from setminus.datasets.images import from_signed_nchw
 from setminus.errors import UserError
 from setminus.nn.cyclegan import CycleGAN
-from setminus.transfer.pixels import signed
+from setminus.transfer.networks import signed, translate
 
-__all__ = ["Latents", "TransferJudge", "TransferScores", "measured_latents", "oracle_latents", "score", "translate"]
+__all__ = ["Latents", "TransferJudge", "TransferScores", "measured_latents", "oracle_latents", "score"]
 
 ROWS_AT_ONCE = 256
 
@@ -164,26 +164,6 @@ class TransferJudge:
         told = np.array([_joined(latents) for latents in after.values()])
         scores["agreement"] = float((told == told[0]).all(axis=(0, 1)).mean())
         return scores
-
-
-def translate(generator: nn.Module, images: torch.Tensor) -> torch.Tensor:
-    """What a generator makes of images, without gradients, some at a time.
-
-    Parameters
-    ----------
-    generator : Module
-    images : Tensor of shape (n, channels, height, width)
-        As bytes or in [-1, 1].
-
-    Returns
-    -------
-    Tensor of shape (n, channels, height, width)
-        In [-1, 1], on the CPU.
-    """
-    device = next(generator.parameters()).device
-    with torch.no_grad():
-        parts = [generator(signed(part).to(device)).float().cpu() for part in images.split(ROWS_AT_ONCE)]
-    return torch.cat(parts)
 
 
 def _verdicts(network: nn.Module, images: torch.Tensor) -> Ints:

@@ -1,0 +1,361 @@
+"""Is an adaptation reliable? Checks without target labels, checks with some, and a verdict over all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import binomtest
+
+from setminus.adaptation.adapter_parameters import WITH_PRIOR, Method
+from setminus.adaptation.label_shift import class_frequencies, mix_distance
+from setminus.auditing.diagnosis import Finding, Status, grade
+
+__all__ = ["AdaptationEvidence", "TargetScores", "adaptation_findings", "adaptation_verdict"]
+
+# pairs of thresholds: a check warns above the first and fails above the second
+DRIFT = (0.05, 0.5)
+"""Fraction of target rows with a value outside the range or levels seen in the source."""
+MISSED = (0.5, 0.9)
+"""Balanced error on held-out source rows, as a fraction of the error of guessing."""
+MIN_DOMAIN_AUC = 0.6
+"""Below it, rows of one class can hardly be told apart by their domain; 0.5 is chance."""
+MIN_SHIFT = 0.05
+"""A smaller distance of two class frequencies counts as no change."""
+DISAGREEMENT = (0.15, 0.3)
+"""Distance of two class frequencies that should be equal."""
+INSTABILITY = (0.05, 0.15)
+"""Fraction of target rows that another seed predicts differently."""
+UNSEEN_CLASSES = (1e-9, 0.1)
+"""Fraction of labelled target rows of classes that the source lacks."""
+SIGNIFICANCE = 0.05
+DRAWS = 2_000
+HELPS = "adaptation improves the accuracy on labelled target rows"
+
+
+@dataclass(frozen=True)
+class TargetScores:
+    """Predictions without and with adaptation, counted on labelled target rows.
+
+    Attributes
+    ----------
+    n : int
+        Labelled rows. Predictions for a class that the source lacks are always wrong.
+    unseen_class : int
+        Rows of classes that the source lacks.
+    before, after : int
+        Correct predictions without and with adaptation.
+    gained, lost : int
+        Rows that are correct only with adaptation, and only without.
+    mix : tuple of float
+        The frequencies of the source's classes among the other rows.
+    """
+
+    n: int
+    unseen_class: int
+    before: int
+    after: int
+    gained: int
+    lost: int
+    mix: tuple[float, ...]
+
+    @classmethod
+    def of(cls, labels: ArrayLike, before: ArrayLike, after: ArrayLike, n_classes: int) -> TargetScores:
+        """Count the predictions of two models.
+
+        Parameters
+        ----------
+        labels : array of int of shape (n,)
+            Classes from 0, and -1 for one that the source lacks; at least one must be the source's.
+        before, after : array of int of shape (n,)
+        n_classes : int
+
+        Examples
+        --------
+        >>> TargetScores.of([0, 1, 1, 1, -1], before=[0, 0, 0, 0, 0], after=[1, 1, 0, 1, 0], n_classes=2)
+        TargetScores(n=5, unseen_class=1, before=1, after=2, gained=2, lost=1, mix=(0.25, 0.75))
+        """
+        truth = np.asarray(labels)
+        known = truth >= 0
+        first, second = np.asarray(before) == truth, np.asarray(after) == truth
+        return cls(
+            n=len(truth),
+            unseen_class=int((~known).sum()),
+            before=int(first.sum()),
+            after=int(second.sum()),
+            gained=int((second & ~first).sum()),
+            lost=int((first & ~second).sum()),
+            mix=tuple(class_frequencies(truth[known], n_classes).tolist()),
+        )
+
+    @property
+    def most_frequent(self) -> int:
+        """Correct predictions of the most frequent class for every row."""
+        return round(max(self.mix) * (self.n - self.unseen_class))
+
+    @property
+    def p_value(self) -> float:
+        """Sign test of `gained` against `lost`."""
+        differ = self.gained + self.lost
+        return float(binomtest(self.gained, differ).pvalue) if differ else 1.0
+
+    def chance_distance(self, mix: ArrayLike, confidence: float = 0.95) -> float:
+        """Quantile of the distance between `mix` and the class frequencies of a random sample of this size.
+
+        Examples
+        --------
+        >>> few, many = (TargetScores(n, 0, 0, 0, 0, 0, mix=(0.5, 0.5)) for n in (10, 1_000))
+        >>> round(few.chance_distance([0.5, 0.5]), 2), round(many.chance_distance([0.5, 0.5]), 2)
+        (0.3, 0.03)
+        """
+        rng = np.random.default_rng(0)
+        shares = np.asarray(mix, dtype=np.float64)
+        rows = self.n - self.unseen_class
+        samples = rng.multinomial(rows, shares / shares.sum(), size=DRAWS) / rows
+        return float(np.quantile([mix_distance(sample, shares) for sample in samples], confidence))
+
+
+@dataclass(frozen=True)
+class AdaptationEvidence:
+    """What can be measured of an adaptation without labels of the target.
+
+    Attributes
+    ----------
+    method : str
+        See `OrthogonalAdapter`.
+    shrinkage : float
+    classes : sequence of str
+    drift : mapping of str to float
+        For each column, the fraction of target rows with a value outside the range or levels seen in the source.
+    recall, n_held : float, int
+        Balanced accuracy of a classifier of the source on held-out source rows, and their number.
+    auc : float
+        AUC of a classifier of the domain, with source rows weighted to the estimated class frequencies.
+    source_mix : array of shape (C,)
+        The class frequencies of the source.
+    estimates : mapping of str to array of shape (C,)
+        Estimates of the target's class frequencies, by name; the first is the one that was used, before shrinkage.
+    answers : array of shape (C,)
+        The adapted model's mean probabilities over target rows, for a target with the estimated frequencies.
+    decided : array of shape (C,)
+        The frequencies of its predictions.
+    agreement : float
+        The fraction of target rows for which a model of another seed predicts the same class.
+    """
+
+    method: Method
+    shrinkage: float
+    classes: tuple[str, ...]
+    drift: Mapping[str, float]
+    recall: float
+    n_held: int
+    auc: float
+    source_mix: ArrayLike
+    estimates: Mapping[str, ArrayLike]
+    answers: ArrayLike
+    decided: ArrayLike
+    agreement: float
+
+    @property
+    def used(self) -> ArrayLike:
+        """The estimate that was used."""
+        return next(iter(self.estimates.values()))
+
+
+def adaptation_findings(evidence: AdaptationEvidence, scores: TargetScores | None = None) -> tuple[Finding, ...]:
+    """The conditions of adaptation under label shift, each with its status.
+
+    Parameters
+    ----------
+    evidence : AdaptationEvidence
+    scores : TargetScores, optional
+        Where some target rows have labels.
+
+    Returns
+    -------
+    tuple of Finding
+    """
+    found = [
+        _values_seen(evidence),
+        _classes_predictable(evidence),
+        _features_differ(evidence),
+        _frequencies_changed(evidence),
+        _estimates_agree(evidence),
+        _predictions_agree(evidence),
+        _every_class_predicted(evidence),
+        _stable(evidence),
+    ]
+    if scores is not None:
+        found += [_classes_known(scores), _estimate_fits(evidence, scores), _above_majority(scores)]
+        found += [_helps(scores)] if evidence.method != "source_only" else []
+    return tuple(found)
+
+
+def adaptation_verdict(findings: tuple[Finding, ...]) -> str:
+    """The verdict over all findings; the check on labelled target rows counts most.
+
+    Examples
+    --------
+    >>> adaptation_verdict((Finding("estimates of the class frequencies agree", "fail", "..."),))
+    'Not reliable yet. Failed checks: estimates of the class frequencies agree.'
+    """
+    helps = next((finding.status for finding in findings if finding.name == HELPS), None)
+    others = [finding for finding in findings if finding.name != HELPS and finding.status != "ok"]
+    failed = "; ".join(finding.name for finding in others if finding.status == "fail")
+    weak = "; ".join(finding.name for finding in others)
+    if helps == "fail":
+        return "Do not use it: on labelled target rows it is less accurate than the model without adaptation."
+    if helps == "ok":
+        return "Adaptation improves the accuracy on labelled target rows." + (f" Weak checks: {weak}." if weak else "")
+    if failed:
+        return f"Not reliable yet. Failed checks: {failed}."
+    if weak:
+        return f"Usable with care. Weak checks: {weak}."
+    if helps == "warn":
+        return "No check failed, but the accuracy on labelled target rows is not significantly higher."
+    return "No check failed. Without labelled target rows the gain in accuracy is not measured; label some if you can."
+
+
+def _values_seen(evidence: AdaptationEvidence) -> Finding:
+    name, fraction = max(evidence.drift.items(), key=lambda item: item[1])
+    return _finding(
+        "target values were seen in the source",
+        grade(fraction, DRIFT),
+        f"at most {_percent(fraction)} of the target rows have a value outside the range or levels seen in the source, "
+        f"in {name!r}",
+        "Use the same units and codes in both tables, or leave the column out of both.",
+    )
+
+
+def _classes_predictable(evidence: AdaptationEvidence) -> Finding:
+    chance = 1 / len(evidence.classes)
+    return _finding(
+        "the columns predict the class",
+        grade((1 - evidence.recall) / (1 - chance), MISSED),
+        f"balanced accuracy {_percent(evidence.recall)} on {evidence.n_held:,} held-out source rows, "
+        f"{_percent(chance)} by guessing",
+        "Find better columns first: where classes overlap in the source, class frequencies cannot be estimated.",
+    )
+
+
+def _features_differ(evidence: AdaptationEvidence) -> Finding:
+    return _finding(
+        "rows of a class differ between the tables",
+        "ok" if evidence.auc >= MIN_DOMAIN_AUC else "warn",
+        "with source rows weighted to the estimated class frequencies, a classifier of the table has an AUC of "
+        f"{evidence.auc:.2f}",
+        "If only the class frequencies changed, do not train: multiply the probabilities of your model by new over old "
+        "frequencies.",
+    )
+
+
+def _frequencies_changed(evidence: AdaptationEvidence) -> Finding:
+    distance = mix_distance(evidence.source_mix, evidence.used)
+    measured = f"the estimate differs from the source's frequencies by {_percent(distance)} of the rows"
+    if evidence.method in WITH_PRIOR:
+        advice = "--method vada does the same without an estimate that could be wrong."
+        return _finding("the class frequencies changed", "ok" if distance > MIN_SHIFT else "warn", measured, advice)
+    advice = "This method assumes equal class frequencies in both tables; --method vada_orthogonal does not."
+    return _finding("the class frequencies are the same", "warn" if distance > MIN_SHIFT else "ok", measured, advice)
+
+
+def _estimates_agree(evidence: AdaptationEvidence) -> Finding:
+    used, *others = evidence.estimates
+    distances = {name: mix_distance(evidence.used, evidence.estimates[name]) for name in others}
+    name = max(distances, key=lambda one: distances[one])
+    return _finding(
+        "estimates of the class frequencies agree",
+        grade(distances[name], DISAGREEMENT),
+        f"the largest difference, between the estimates by {used} and by {name}, is {_percent(distances[name])} of the "
+        "rows",
+        "Rows of a class may differ too much between the tables: train longer (--steps)" + _shrink(evidence),
+    )
+
+
+def _predictions_agree(evidence: AdaptationEvidence) -> Finding:
+    distance = mix_distance(evidence.used, evidence.answers)
+    return _finding(
+        "the adapted model's mean probabilities agree with the estimate",
+        grade(distance, DISAGREEMENT),
+        f"for a target with the estimated frequencies they differ from them by {_percent(distance)} of the rows",
+        "Trust neither: label some target rows, or train longer (--steps).",
+    )
+
+
+def _every_class_predicted(evidence: AdaptationEvidence) -> Finding:
+    shares = np.asarray(evidence.decided, dtype=np.float64)
+    rarest = int(shares.argmin())
+    return _finding(
+        "every class is predicted",
+        "warn" if shares[rarest] == 0 else "ok",
+        f"{_percent(shares[rarest])} of the target rows are predicted as {evidence.classes[rarest]!r}, the rarest one",
+        "If the target has rows of this class, do not rely on the model; the other checks cannot detect a lost class.",
+    )
+
+
+def _stable(evidence: AdaptationEvidence) -> Finding:
+    return _finding(
+        "another seed gives the same predictions",
+        grade(1 - evidence.agreement, INSTABILITY),
+        f"{_percent(evidence.agreement)} of the target rows get the same class from a second training",
+        "Train longer (--steps), and compare several seeds (--seed).",
+    )
+
+
+def _classes_known(scores: TargetScores) -> Finding:
+    return _finding(
+        "the source has the classes of the target",
+        grade(scores.unseen_class / scores.n, UNSEEN_CLASSES),
+        f"{scores.unseen_class:,} of {scores.n:,} labelled target rows are of classes that it lacks and count as wrong",
+        "No method can predict these: add labelled rows of them to the source, or remove them from the target.",
+    )
+
+
+def _estimate_fits(evidence: AdaptationEvidence, scores: TargetScores) -> Finding:
+    distance, chance = mix_distance(scores.mix, evidence.used), scores.chance_distance(evidence.used)
+    if distance <= chance:
+        status: Status = "ok" if chance < DISAGREEMENT[0] else "warn"
+        advice = "Label more rows: with so few, any estimate would fit."
+    else:
+        status = "fail" if grade(distance, DISAGREEMENT) == "fail" else "warn"
+        advice = f"If these rows are a random sample, trust them: leave out columns that shifted{_shrink(evidence)}"
+    return _finding(
+        "the estimate fits the labelled target rows",
+        status,
+        f"their class frequencies differ from it by {_percent(distance)} of the rows, and by chance up to "
+        f"{_percent(chance)}",
+        advice,
+    )
+
+
+def _above_majority(scores: TargetScores) -> Finding:
+    return _finding(
+        "it is more accurate than the most frequent class",
+        "ok" if scores.after > scores.most_frequent else "warn",
+        f"of {scores.n:,} labelled target rows {scores.after:,} are predicted correctly, and {scores.most_frequent:,} "
+        "are of the most frequent class",
+        "This can be fine where a rare class matters most. Otherwise find better columns first.",
+    )
+
+
+def _helps(scores: TargetScores) -> Finding:
+    clear, better = scores.p_value <= SIGNIFICANCE, scores.gained > scores.lost
+    status: Status = "warn" if not clear else "ok" if better else "fail"
+    measured = f"of {scores.n:,}, {scores.after:,} are correct with adaptation, and {scores.before:,} without"
+    advice = {"fail": "Use --method source_only, or another.", "warn": "Label more rows, or do not adapt."}
+    return _finding(HELPS, status, measured, advice.get(status, ""))
+
+
+def _shrink(evidence: AdaptationEvidence) -> str:
+    """The end of an advice: shrinkage, where the method has it and it is not used yet."""
+    return ", or try --shrinkage 0.5." if evidence.method in WITH_PRIOR and not evidence.shrinkage else "."
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _finding(name: str, status: Status, measured: str, advice: str) -> Finding:
+    return Finding(name, status, measured, "" if status == "ok" else advice)

@@ -1,0 +1,129 @@
+"""Each condition of adaptation is checked by itself: it holds where it should, and fails where it should not."""
+
+from dataclasses import replace
+
+import pytest
+
+from setminus.adaptation.evidence import (
+    HELPS,
+    AdaptationEvidence,
+    TargetScores,
+    adaptation_findings,
+    adaptation_verdict,
+)
+
+GOOD = AdaptationEvidence(
+    method="vada_orthogonal",
+    shrinkage=0.0,
+    classes=("well", "ill"),
+    drift={"age": 0.0, "sex": 0.01},
+    recall=0.9,
+    n_held=100,
+    auc=0.8,
+    source_mix=[0.8, 0.2],
+    estimates={"the model": [0.3, 0.7], "EM": [0.31, 0.69], "BBSE": [0.35, 0.65]},
+    answers=[0.32, 0.68],
+    decided=[0.4, 0.6],
+    agreement=0.97,
+)
+HELPED = TargetScores(n=300, unseen_class=0, before=150, after=240, gained=95, lost=5, mix=(0.3, 0.7))
+
+
+def doubts(judged=None, **changes):
+    return {one.name: one.status for one in adaptation_findings(replace(GOOD, **changes), judged) if one.status != "ok"}
+
+
+def estimates(other):
+    return {"the model": [0.3, 0.7], "EM": other, "BBSE": [0.3, 0.7]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "status"),
+    [
+        ({"drift": {"age": 0.1, "sex": 0.0}}, "target values were seen in the source", "warn"),
+        ({"drift": {"age": 1.0, "sex": 0.0}}, "target values were seen in the source", "fail"),
+        ({"recall": 0.7}, "the columns predict the class", "warn"),
+        ({"recall": 0.52}, "the columns predict the class", "fail"),
+        ({"auc": 0.52}, "rows of a class differ between the tables", "warn"),
+        ({"source_mix": [0.32, 0.68]}, "the class frequencies changed", "warn"),
+        ({"method": "vada"}, "the class frequencies are the same", "warn"),
+        ({"estimates": estimates([0.5, 0.5])}, "estimates of the class frequencies agree", "warn"),
+        ({"estimates": estimates([0.9, 0.1])}, "estimates of the class frequencies agree", "fail"),
+        ({"answers": [0.5, 0.5]}, "the adapted model's mean probabilities agree with the estimate", "warn"),
+        ({"answers": [0.9, 0.1]}, "the adapted model's mean probabilities agree with the estimate", "fail"),
+        ({"decided": [0.0, 1.0]}, "every class is predicted", "warn"),
+        ({"agreement": 0.9}, "another seed gives the same predictions", "warn"),
+        ({"agreement": 0.6}, "another seed gives the same predictions", "fail"),
+    ],
+)
+def test_one_condition_at_a_time(changes, name, status):
+    assert doubts(**changes) == {name: status}
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "status"),
+    [
+        ({"unseen_class": 3}, "the source has the classes of the target", "warn"),
+        ({"unseen_class": 100}, "the source has the classes of the target", "fail"),
+        ({"mix": (0.45, 0.55)}, "the estimate fits the labelled target rows", "warn"),
+        ({"mix": (0.8, 0.2), "after": 290}, "the estimate fits the labelled target rows", "fail"),
+        ({"gained": 2, "lost": 2}, HELPS, "warn"),
+        ({"gained": 0, "lost": 0}, HELPS, "warn"),
+        ({"gained": 5, "lost": 95}, HELPS, "fail"),
+        # better than without, and worse than no model at all
+        ({"after": 200, "mix": (0.3, 0.7)}, "it is more accurate than the most frequent class", "warn"),
+    ],
+)
+def test_labelled_rows_one_condition_at_a_time(changes, name, status):
+    assert doubts(replace(HELPED, **changes)) == {name: status}
+
+
+def test_all_hold_and_nobody_is_advised():
+    assert doubts() == doubts(HELPED) == {}
+    assert {one.advice for one in adaptation_findings(GOOD, HELPED)} == {""}
+    assert all(one.advice for one in adaptation_findings(replace(GOOD, agreement=0.1)) if one.status != "ok")
+
+
+def test_few_labelled_rows_do_not_tell_whether_the_estimate_fits():
+    few = TargetScores(n=8, unseen_class=0, before=0, after=8, gained=8, lost=0, mix=(0.5, 0.5))
+    assert doubts(few) == {"the estimate fits the labelled target rows": "warn"}
+    (weak,) = [one for one in adaptation_findings(GOOD, few) if one.status == "warn"]
+    assert weak.advice.startswith("Label more rows")
+
+
+def test_guessing_among_many_classes_is_no_telling_apart():
+    many = {"classes": tuple("abcdefghij")}
+    assert doubts(recall=0.12, **many)["the columns predict the class"] == "fail"
+    assert "the columns predict the class" not in doubts(recall=0.6, **many)
+
+
+def test_no_advice_is_given_that_is_followed_already_or_cannot_be():
+    far = estimates([0.9, 0.1])
+
+    def advice(**changes):
+        return " ".join(one.advice for one in adaptation_findings(replace(GOOD, estimates=far, **changes)))
+
+    assert "--shrinkage" in advice()
+    assert "--shrinkage" not in advice(shrinkage=0.5) + advice(method="vada")
+    assert "--method vada " not in advice(method="vada")
+    assert HELPS not in {one.name for one in adaptation_findings(replace(GOOD, method="source_only"), HELPED)}
+
+
+def test_labelled_rows_decide_the_verdict():
+    def verdict(scores=None, **changes):
+        return adaptation_verdict(adaptation_findings(replace(GOOD, **changes), scores))
+
+    stable, better = "another seed gives the same predictions", "Adaptation improves the accuracy"
+    assert verdict().startswith("No check failed. Without labelled target rows")
+    assert verdict(HELPED).startswith(better) and "Weak" not in verdict(HELPED)
+    assert verdict(HELPED, agreement=0.6).startswith(better) and verdict(HELPED, agreement=0.6).endswith(f": {stable}.")
+    assert verdict(replace(HELPED, gained=5, lost=95)).startswith("Do not use it")
+    assert verdict(replace(HELPED, gained=2, lost=2)).endswith("not significantly higher.")
+    below = verdict(replace(HELPED, gained=4, lost=2, before=60, after=62))
+    assert below == "Usable with care. Weak checks: it is more accurate than the most frequent class."
+    assert verdict(agreement=0.9) == f"Usable with care. Weak checks: {stable}."
+    # of a failed and a weak check the failed one is named
+    failed = verdict(agreement=0.9, recall=0.5, answers=[0.9, 0.1])
+    assert (
+        failed.startswith("Not reliable yet. Failed checks: the columns predict the class; ") and stable not in failed
+    )
