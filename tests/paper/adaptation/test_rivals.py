@@ -19,7 +19,8 @@ from setminus.adaptation.methods import AdaptationConfig, Dann, SourceOnly  # no
 from setminus.adaptation.vada import VadaConfig, VadaNetworks  # noqa: E402
 from setminus.nn.networks import AdaptationNetwork, DomainDiscriminator, seeded  # noqa: E402
 from setminus.nn.training import TrainingConfig, train  # noqa: E402
-from tests.adaptation.test_methods import CONFIG, networks, points, weights_of  # noqa: E402
+from tests.adaptation.test_methods import CONFIG as POINTS  # noqa: E402
+from tests.adaptation.test_methods import networks, points, weights_of  # noqa: E402
 
 CONFIG = AdaptationConfig(VadaConfig(domain=0.1), batch=4, warmup=2)
 SMALL = {"width": 4, "discriminator_width": 4}
@@ -260,11 +261,11 @@ def test_what_cannot_be_translated_is_refused_before_training(data, config, opti
 
 
 def test_adda_holds_the_classifier_and_moves_the_copy():
-    task = Adda(networks(), points(), CONFIG, 0)
+    task = Adda(networks(), points(), POINTS, 0)
     train(task, TrainingConfig(steps=4))
     classifier, copied = weights_of(task.networks.encoder, task.networks.head), weights_of(task.target_encoder)
     assert torch.equal(copied, weights_of(task.networks.encoder))
-    task = Adda(networks(), points(), CONFIG, 0)
+    task = Adda(networks(), points(), POINTS, 0)
     train(task, TrainingConfig(steps=9))
     assert torch.equal(classifier, weights_of(task.networks.encoder, task.networks.head))
     assert not torch.equal(copied, weights_of(task.target_encoder))
@@ -273,9 +274,9 @@ def test_adda_holds_the_classifier_and_moves_the_copy():
 
 
 def test_a_resumed_training_has_the_same_bits(tmp_path):
-    whole = Adda(networks(), points(), CONFIG, 0)
+    whole = Adda(networks(), points(), POINTS, 0)
     train(whole, TrainingConfig(steps=9, log_every=1))
     for steps in (6, 9):
-        task = Adda(networks(), points(), CONFIG, 0)
+        task = Adda(networks(), points(), POINTS, 0)
         train(task, TrainingConfig(steps=steps, log_every=1), folder=tmp_path / "run", resume=True)
     assert torch.equal(weights_of(*task.predictor), weights_of(*whole.predictor))
