@@ -181,3 +181,22 @@ def test_a_delimiter_at_the_end_of_each_line_makes_a_column_without_values(tmp_p
     rows = open_table(path).read()
     assert rows.column_names == ["a", "b", "column_3"]
     assert rows["column_3"].null_count == rows.num_rows == 40
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_a_point_that_may_group_thousands_is_reported(tmp_path, separator):
+    # 850 and 1200, as a German spreadsheet writes them
+    path, rows = tmp_path / "t.csv", ["a;b", "850;1", "1.200;2", "2.350;3"]
+
+    def notes(*more, **options):
+        path.write_text("\n".join([*rows, *more, ""]).replace(";", separator))
+        return open_table(path, **options).load()[0].notes
+
+    (note,) = notes()
+    assert "1.200 is read as 1.2; the first rows do not prove it (--decimal , if it groups thousands)" in note
+    # a number below 1, or another number of places, proves the point, also far below
+    assert notes("0.125;4") == notes("12.5;4") == notes(decimal=".") == ()
+    assert notes(*["850;1"] * 300, "0.125;4") == ()
+    # a decimal comma proves that it groups thousands
+    assert not any("not prove" in note for note in notes("1,5;4"))
+    assert open_table(path, decimal=",").read()["a"].to_pylist()[:3] == [850, 1200, 2350]

@@ -171,9 +171,6 @@ def _stacked(rows: pa.Table, names: Sequence[str]) -> Proba:
     return proba
 
 
-Proba = NDArray[np.float64]
-
-
 @dataclass(frozen=True)
 class ModelScorer:
     """A saved model's probabilities, ``proba_<class>``, and its ``prediction``.

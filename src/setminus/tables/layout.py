@@ -17,7 +17,15 @@ import pyarrow.compute as pc
 
 from setminus.errors import UserError
 from setminus.tables.columns import MISSING, check_unique, shown
-from setminus.tables.numerals import DecimalSign, Numerals, is_number, other_sign, proven_sign, ungrouped
+from setminus.tables.numerals import (
+    DecimalSign,
+    Numerals,
+    is_number,
+    other_sign,
+    proven_sign,
+    ungrouped,
+    unproven_point,
+)
 
 __all__ = ["Below", "Findings", "Layout", "Survey", "conformed", "first_is_data", "sniff"]
 
@@ -62,6 +70,8 @@ class Layout:
         The cells of the first line.
     below : tuple of Below, or None
         The columns below it in the first rows; None where the user says whether there is a header.
+    unproven : str or None
+        A number such as 1.200, where the first rows do not prove that its point is the decimal sign.
     """
 
     names: tuple[str, ...]
@@ -74,6 +84,7 @@ class Layout:
     notes: tuple[str, ...] = ()
     first: tuple[str, ...] = ()
     below: tuple[Below, ...] | None = None
+    unproven: str | None = None
 
 
 def sniff(
@@ -160,9 +171,12 @@ def sniff(
             f"{where} has one line only, which was taken for column names",
             do="give a file with rows, or say --no-header (header=False in Python) if that line is a row.",
         )
+    unproven = None
     if decimal is None:
+        cells = [cell for record in records[1:] for cell in record]
         # where commas separate, one inside a number is a decimal sign only if the user says so
-        decimal = "." if separator == "," else proven_sign(cell for record in records[1:] for cell in record)
+        decimal = "." if separator == "," else proven_sign(cells)
+        unproven = unproven_point(cells) if decimal == "." and separator != "," else None
     return Layout(
         names,
         separator,
@@ -174,6 +188,7 @@ def sniff(
         notes=tuple(notes),
         first=tuple(first),
         below=below,
+        unproven=unproven,
     )
 
 
@@ -405,6 +420,12 @@ class Survey:
             for name, column in zip(self.layout.names, self._columns, strict=True)
             if column.grouped
         ]
+        cell = self.layout.unproven
+        if sign == "." and cell and not any(column.numerals.decisive for column in self._columns):
+            notes.append(
+                f"the point is taken for the decimal sign: {cell} is read as {float(cell):.12g}; the first rows do "
+                "not prove it (--decimal , if it groups thousands)"
+            )
         if sign == ",":
             notes.append("the comma is taken for the decimal sign: 7,5 is read as 7.5 (--decimal . if it is not)")
         if grouped:

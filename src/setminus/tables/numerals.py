@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -23,6 +23,7 @@ __all__ = [
     "proven_sign",
     "shape_of",
     "ungrouped",
+    "unproven_point",
 ]
 
 TRIED = 64
@@ -283,3 +284,17 @@ def proven_sign(cells: Iterable[str]) -> str:
     comma = any(shape_of(shape, ".").contrary for shape in shapes)
     point = any(shape_of(shape, ",").contrary for shape in shapes)
     return "," if comma and not point else "."
+
+
+def unproven_point(cells: Sequence[str]) -> str | None:
+    """A cell whose point may group thousands, where no cell proves that the point is the decimal sign.
+
+    Examples
+    --------
+    >>> unproven_point(["850", "1.200"]), unproven_point(["850", "1.200", "0.5"])
+    ('1.200', None)
+    """
+    shapes = [shape_of(shape, ",") for shape in _shapes(pa.array(cells, pa.string())).to_pylist()]
+    if any(shape.contrary for shape in shapes):
+        return None
+    return next((cell.strip() for cell, shape in zip(cells, shapes, strict=True) if shape.grouped), None)
