@@ -59,7 +59,7 @@ def test_the_posteriors_are_the_frequencies(sample):
         assert abs(seen - model.full(*key)[1]) < 4 * error
     for (color,), (seen, error) in principal.items():
         assert abs(seen - model.principal(color)[1]) < 4 * error
-        # another model is told from this one
+        # another model gives other posteriors
         assert abs(seen - ColoredDigits(lambda_digit=0.85).principal(color)[1]) > 4 * error
     for (color,), (seen, error) in orthogonal.items():
         assert abs(seen - model.orthogonal(color)[1]) < 4 * error

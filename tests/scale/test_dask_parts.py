@@ -169,7 +169,7 @@ def test_a_part_that_kills_every_worker_is_named(rows, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
 
 
-def test_a_bad_value_is_told_as_by_the_other_engine(rows, cluster, tmp_path):
+def test_a_bad_value_is_reported_as_by_the_other_engine(rows, cluster, tmp_path):
     values = rows["p"].to_pylist()
     values[1000] = None
     table = put(rows.set_column(2, "p", pa.array(values)), tmp_path / "in.parquet")
@@ -253,8 +253,8 @@ def test_nobody_else_can_use_the_local_cluster(kept_out, rows, monkeypatch, tmp_
         if event.kind == "advanced" and not seen:
             ports = listening() - before
             command = [sys.executable, "-c", INTRUDER, *map(str, ports)]
-            told = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
-            seen.update(json.loads(told.stdout))
+            done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
+            seen.update(json.loads(done.stdout))
 
     table = put(rows, tmp_path / "in.parquet")
     with listen(intrude):
@@ -271,14 +271,14 @@ def test_nobody_else_can_use_the_local_cluster(kept_out, rows, monkeypatch, tmp_
 
 @pytest.fixture(scope="module")
 def encrypted(tmp_path_factory):
-    """A scheduler that speaks TLS, and what Dask has to be told of it."""
+    """A scheduler that speaks TLS, and the configuration that Dask needs for it."""
     security = distributed.Security.temporary()
     folder = tmp_path_factory.mktemp("keys")
     (folder / "ca.pem").write_text(security.tls_ca_file)
     (folder / "cert.pem").write_text(security.tls_client_cert)
     (folder / "key.pem").write_text(security.tls_client_key)
-    told = {"ca-file": "ca.pem", "client.cert": "cert.pem", "client.key": "key.pem"}
-    config = {f"distributed.comm.tls.{key}": str(folder / name) for key, name in told.items()}
+    files = {"ca-file": "ca.pem", "client.cert": "cert.pem", "client.key": "key.pem"}
+    config = {f"distributed.comm.tls.{key}": str(folder / name) for key, name in files.items()}
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50, security=security
     ) as cluster:

@@ -202,7 +202,7 @@ def test_flags(values, kind, expected):
 def test_words(values, kind, expected):
     found = to_text(column(values, kind)).to_pylist()
     if kind == pa.float64() and values[0] > 2**52:
-        # a whole number of more than 53 bits is not told from its neighbours: any spelling of the same number will do
+        # beyond 53 bits neighbours are the same number: any spelling of it will do
         assert found[0] == expected[0] and float(found[1]) == 2.0**53
     else:
         assert found == expected
@@ -368,7 +368,7 @@ def test_case_and_spaces_do_not_hide_the_nearest_name():
         check_names(["INCOME "], ["age", " Income"], "t.csv")
 
 
-def test_the_most_frequent_of_repeated_names_is_told():
+def test_the_most_frequent_of_repeated_names_is_reported():
     check_unique(["a", "b"], "t.csv")
     check_unique([], "t.csv")
     with pytest.raises(UserError, match=r"t\.csv has 3 columns called 'b': give each .* name of its own, please\."):

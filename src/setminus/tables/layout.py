@@ -172,17 +172,17 @@ def sniff(
             do="give a file with rows, or say --no-header (header=False in Python) if that line is a row.",
         )
     unproven = None
-    if decimal is None:
+    # where commas separate, one inside a number is a decimal sign only if the user says so
+    if decimal is None and separator != ",":
         cells = [cell for record in records[1:] for cell in record]
-        # where commas separate, one inside a number is a decimal sign only if the user says so
-        decimal = "." if separator == "," else proven_sign(cells)
-        unproven = unproven_point(cells) if decimal == "." and separator != "," else None
+        decimal = proven_sign(cells)
+        unproven = unproven_point(cells) if decimal == "." else None
     return Layout(
         names,
         separator,
         header,
         padded,
-        decimal,
+        decimal or ".",
         line_end.encode(),
         blank=text[: len(text) - len(text.lstrip("\r\n"))].count(line_end),
         notes=tuple(notes),

@@ -294,7 +294,8 @@ def unproven_point(cells: Sequence[str]) -> str | None:
     >>> unproven_point(["850", "1.200"]), unproven_point(["850", "1.200", "0.5"])
     ('1.200', None)
     """
-    shapes = [shape_of(shape, ",") for shape in _shapes(pa.array(cells, pa.string())).to_pylist()]
-    if any(shape.contrary for shape in shapes):
+    shapes = _shapes(pa.array(cells, pa.string())).to_pylist()
+    judged = {shape: shape_of(shape, ",") for shape in set(shapes)}
+    if any(shape.contrary for shape in judged.values()):
         return None
-    return next((cell.strip() for cell, shape in zip(cells, shapes, strict=True) if shape.grouped), None)
+    return next((cell.strip() for cell, shape in zip(cells, shapes, strict=True) if judged[shape].grouped), None)
