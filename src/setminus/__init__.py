@@ -1,7 +1,7 @@
-r"""A classifier minus a classifier: predict as well as you can without what you must ignore.
+r"""A classifier minus a classifier: predict as well as possible without what must be ignored.
 
-``full \ principal = prior * full / principal``, normalised. The names below load what they need when they are
-first used, so that importing the package costs nothing.
+``full \ principal = prior * full / principal``, normalised. The names below are loaded on first use, so that importing
+the package is quick.
 """
 
 from __future__ import annotations

@@ -256,7 +256,7 @@ class TestRefusals:
             ({"on_violation": "ignore"}, "on_violation is 'ignore'"),
             ({"sensitive_columns": [1]}, "the groups came twice"),
             ({"principal_columns": ["age"]}, "names the column 'age', but X has no column names"),
-            ({"principal_columns": [7]}, "asks for column 7, but X has 3 columns"),
+            ({"principal_columns": [7]}, "names column 7, but X has 3 columns"),
             ({"principal_columns": []}, "expected a list of column names"),
         ],
     )
@@ -361,7 +361,7 @@ class TestFrames:
         assert by_column.principals_[0].n_features_in_ == 2
 
     def test_a_missing_column_suggests_the_nearest(self, rows, table):
-        with pytest.raises(ValueError, match=r"'sx', which X does not have. Did you mean 'sex'"):
+        with pytest.raises(ValueError, match=r"'sx', which X does not have: did you mean 'sex'"):
             OrthogonalClassifier(LogisticRegression(), sensitive_columns=["sx"]).fit(pd.DataFrame(table), rows.y)
 
     def test_missing_values_are_the_full_classifiers_business(self, rows):

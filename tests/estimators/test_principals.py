@@ -244,7 +244,7 @@ class TestProxyPrincipal:
         with pytest.raises(ValueError, match="ProxyPrincipal needs the groups"):
             ProxyPrincipal().fit(rows.X, rows.y)
         other = FrozenEstimator(LogisticRegression().fit(rows.X, rows.male))
-        with pytest.raises(ValueError, match="attribute_model tells"):
+        with pytest.raises(ValueError, match="attribute_model has the classes"):
             ProxyPrincipal(other).fit(rows.X, rows.y, sensitive_features=rows.sex)
 
 

@@ -80,12 +80,12 @@ def importance_variance(prior: ArrayLike, z1_given_y: ArrayLike, z2_given_y: Arr
         raise UserError(f"n is {n}", expected="at least one row")
     divergence = np.array([chi_square_divergence(p_y @ p_z1, given_y) for given_y in p_z1])
     joint = p_y[:, None] * p_z2
-    # where p(z2 | y) is zero the term is never drawn: any finite logarithm serves
+    # where p(z2 | y) is zero the term has no weight: any finite logarithm will do
     log_orthogonal = np.log(np.divide(joint, joint.sum(axis=0), out=np.ones_like(joint), where=joint > 0))
     second_moment = (p_z2 * log_orthogonal**2).sum(axis=1)
     # a label without error (or without rows) adds nothing, even where its divergence is infinite
-    drawn = second_moment > 0
-    expected_square = (p_y[drawn] * (divergence[drawn] + 1) * second_moment[drawn]).sum()
+    counted = second_moment > 0
+    expected_square = (p_y[counted] * (divergence[counted] + 1) * second_moment[counted]).sum()
     objective = (joint * log_orthogonal).sum()
     return float((expected_square - objective**2) / n)
 

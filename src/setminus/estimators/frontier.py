@@ -1,4 +1,7 @@
-"""Every trade of score against gap that a tuned classifier could make, and the rules that pick one."""
+"""The search behind a tuned classifier: strengths and thresholds, their scores and gaps, and the best of them.
+
+Decisions on out-of-fold probabilities are counted for many thresholds or offsets at once.
+"""
 
 from __future__ import annotations
 
@@ -44,18 +47,17 @@ MIN_LOG = float(np.log(np.finfo(np.float64).tiny))
 """Replaces the log of a probability of 0, so that an offset can still change the decision."""
 
 THRESHOLDS = 1000
-"""Quantiles of the score to try as a threshold."""
+"""Number of quantiles of the score that are tried as thresholds."""
 
 ASKED = 100
-"""The same where each one is a call of a scorer."""
+"""The same where each one needs a call of a scorer."""
 
 STEPS = np.array([-1.0, -0.5, -0.25, -0.1, 0.1, 0.25, 0.5, 1.0])
-"""Steps of one offset to try, in nats, for more than two classes; rising."""
+"""Steps of one offset in nats, for more than two classes; in rising order."""
 
 CLIMBS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, np.inf)
-"""Gaps to climb within, for more than two classes. The same for every model: a search that aimed at the model's own
-tolerance would find other points at another one, and `TunedOrthogonalClassifier.at` would differ from a fit there.
-Every second one where each point is a call of a scorer."""
+"""Bounds on the gap for the searches with more than two classes; every second one where each point needs a call of a
+scorer. They do not depend on the tolerance, so that `TunedOrthogonalClassifier.at` gives the same point as a fit."""
 
 
 def gap_of(constraint: Constraint, agg: Agg) -> Gap:
@@ -86,17 +88,17 @@ def check_tolerance(tolerance: Any) -> None:
 
 @dataclass(frozen=True)
 class Frontier:
-    """The best trades of score against gap, by out-of-fold predictions, and the one that was chosen.
+    """The trade-off between score and gap on out-of-fold predictions, and the point that was chosen.
 
-    Of the points that were tried, those are kept that no other beats in both, and for each strength that of offsets
-    0. A point predicts ``argmax(log orthogonal(strength) + offsets)``. With two classes that is a threshold on the
+    It holds the points that no other point beats in both score and gap, and the point with offsets 0 of each strength.
+    A point predicts ``argmax(log orthogonal(strength) + offsets)``. With two classes that is a threshold on the
     second one's probability.
 
     Attributes
     ----------
     strength : ndarray of shape (P,)
     offsets : ndarray of shape (P, C)
-        What is added to the log-probabilities; the first class's is 0.
+        Added to the log-probabilities; 0 for the first class.
     score : ndarray of shape (P,)
         What is maximised.
     gap : ndarray of shape (P,)
@@ -128,7 +130,7 @@ class Frontier:
             raise AttributeError(f"a threshold is for 2 classes, here are {self.offsets.shape[1]}: see offsets.")
         offset = self.offsets[:, 1]
         threshold: Floats = 1 / (1 + np.exp(offset))
-        # beyond what certain probabilities have, all rows or none are of the second class, those of 0 and 1 too
+        # beyond these offsets all rows are decided alike, even those with probabilities of 0 and 1
         threshold[offset > -MIN_LOG] = 0
         threshold[offset < MIN_LOG] = np.nextafter(1, 2)
         return threshold
@@ -146,7 +148,7 @@ class Frontier:
         return int(order[feasible[order]][0])
 
     def pareto(self) -> NDArray[np.intp]:
-        """The points that no other beats in both score and gap, by rising gap: those that `best` ever takes.
+        """The points that no other beats in both score and gap, by rising gap: `best` takes no other.
 
         Examples
         --------
@@ -160,14 +162,14 @@ class Frontier:
         return order[(score > before) & ~np.isnan(self.gap[order])].astype(np.intp)
 
     def thinned(self) -> Frontier:
-        """Without the points that no tolerance chooses, except those of offsets 0: they would be most of a file."""
+        """Without dominated points, except those with offsets 0: they would fill most of a model file."""
         kept = np.union1d(self.pareto(), np.flatnonzero((self.offsets == 0).all(axis=1)))
         points = {name: getattr(self, name)[kept] for name in ("strength", "offsets", "score", "gap")}
         return replace(self, **points)
 
     @property
     def _changes(self) -> tuple[Floats, Floats]:
-        """What decides between points of the same score and gap, the last first: as little change as possible."""
+        """The order of points with equal score and gap, the last key first: the smallest change wins."""
         return np.abs(self.offsets).sum(axis=1), self.strength
 
     def at(self, index: int) -> Frontier:
@@ -227,11 +229,10 @@ COUNTED: dict[Any, Callable[[Floats], Floats]] = {"accuracy": _accuracy, "balanc
 
 @dataclass(frozen=True)
 class Problem:
-    """What the search looks at: the truth of each row, and what counts.
+    """The input of the search: label, group and weight of each row, the gap and the score.
 
-    `scoring` is a name in `COUNTED`, or a scorer, which is asked: on the few cells of the confusion
-    table where it looks at labels, once where it looks at probabilities, row by row and without weights where it is
-    unknown or cannot take any.
+    `scoring` is a name in `COUNTED`, or a scorer. A scorer of labels is called on the cells of the confusion table, one
+    of probabilities once for each strength, any other one (or one without `sample_weight`) on all rows, unweighted.
     """
 
     y_codes: Codes
@@ -256,18 +257,18 @@ class Problem:
         response = getattr(scorer, "_response_method", "unknown")
         weighted = _takes_weights(scorer)
         if response == "predict" and weighted:
-            # a metric of labels is a function of how often each label meets each prediction
+            # a metric of labels is a function of the confusion table
             labels, predicted = np.indices(confusion.shape[1:]).reshape(2, -1)
             return np.array([self._ask(scorer, labels, predicted, None, counts.ravel()) for counts in confusion])
         if response in ("predict", "unknown"):
             return np.array([self._ask(scorer, self.y_codes, predictions(i), proba) for i in range(len(tables))])
-        # a metric of probabilities does not see the threshold
+        # a metric of probabilities does not depend on the threshold
         weights = self.weights if weighted else None
         return np.full(len(tables), self._ask(scorer, self.y_codes, predictions(0), proba, weights))
 
     @property
     def sees_decisions(self) -> bool:
-        """Whether the score depends on the offsets at all; one of probabilities leaves them at 0."""
+        """Whether the score depends on the offsets; a score of probabilities leaves them at 0."""
         return self.scoring in COUNTED or getattr(self.scoring, "_response_method", "predict") == "predict"
 
     def _ask(self, scorer: Any, y_codes: Codes, predictions: Codes, proba: Any, weights: Any = None) -> float:
@@ -278,13 +279,13 @@ class Problem:
 
 
 def _takes_weights(scorer: Any) -> bool:
-    """Whether what a scorer asks of a metric can be weighted; a metric of one's own often cannot."""
+    """Whether the metric of a scorer takes `sample_weight`; a user's own metric often does not."""
     parameters = inspect.signature(getattr(scorer, "_score_func", scorer)).parameters
     return "sample_weight" in parameters or any(one.kind is one.VAR_KEYWORD for one in parameters.values())
 
 
 class _Answer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Predictions that are already there, in the shape that a scorer asks."""
+    """Given predictions as a fitted classifier, which is what a scorer takes."""
 
     def __init__(self, classes: Any, predictions: Any, proba: Any):
         self.classes, self.predictions, self.proba = classes, predictions, proba
@@ -301,17 +302,17 @@ class _Answer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def decide(log_proba: Floats, offsets: Floats) -> Codes:
-    """The class of each row: ``argmax(log_proba + offsets)``, the later class where two are level."""
+    """The class of each row: ``argmax(log_proba + offsets)``, the later class at a tie."""
     shifted = (np.maximum(log_proba, MIN_LOG) + offsets)[:, ::-1]
     last: Codes = shifted.shape[1] - 1 - np.argmax(shifted, axis=1)
     return last
 
 
 def search(problem: Problem, strength: float, log_proba: Floats) -> Frontier:
-    """The decisions tried at one strength, with their score and gap: the best trades, see `Frontier.thinned`.
+    """The best decisions at one strength, with their score and gap.
 
-    Two classes: every threshold at a quantile of the score, counted in one pass. More: offsets climbed one class at
-    a time from 0, to the highest score within each of a row of gaps. Both are blind to the tolerance.
+    Two classes: a threshold at each quantile of the score, counted in one pass. More classes: coordinate ascent of the
+    offsets from 0, to the highest score within each bound of `CLIMBS`. Neither depends on the tolerance.
 
     Parameters
     ----------
@@ -329,7 +330,7 @@ def _thresholds(problem: Problem, log_proba: Floats) -> tuple[Floats, Floats, Fl
     odds = log_proba[:, 1] - log_proba[:, 0]
     tries = THRESHOLDS if problem.scoring in COUNTED else ASKED
     at = np.unique(np.quantile(odds, np.linspace(0, 1, tries), method="nearest"))
-    # between two rows, never on one: the same decisions whatever rounding does
+    # between two rows, never on one: rounding cannot change a decision
     cuts = np.unique(np.concatenate([[at[0] - 1], (at[:-1] + at[1:]) / 2, [at[-1] + 1], [0.0]]))
     cuts = cuts[np.isfinite(cuts)] if problem.sees_decisions else np.zeros(1)
     above = np.searchsorted(cuts, odds, side="right")  # how many cuts a row lies above
@@ -337,7 +338,7 @@ def _thresholds(problem: Problem, log_proba: Floats) -> tuple[Floats, Floats, Fl
     cells = np.ravel_multi_index((above, problem.group_codes, problem.y_codes), shape)
     counts = np.bincount(cells, problem.weights, minlength=int(np.prod(shape))).reshape(shape)
     positive = counts[::-1].cumsum(axis=0)[::-1][1:]  # rows above cut i are those above more than i cuts
-    # summed, not subtracted: a remainder of rounded weights would be a gap where there is none
+    # summed, not subtracted: the rounding error of a difference would show as a gap
     tables = np.stack([counts.cumsum(axis=0)[:-1], positive], axis=-1)
     offsets = np.column_stack([np.zeros(len(cuts)), -cuts])
     score = problem.score(tables, lambda i: (odds >= cuts[i]).astype(np.intp), log_proba)
@@ -349,7 +350,7 @@ def _climb(problem: Problem, log_proba: Floats) -> tuple[Floats, Floats, Floats]
 
     def look(points: list[tuple[float, ...]], tables: Floats) -> None:
         score = problem.score(tables, lambda i: decide(log_proba, np.array(points[i])), log_proba)
-        # a score that is undefined, as precision without a positive prediction, is below any other
+        # an undefined score, such as precision without a positive prediction, ranks last
         found = zip(np.where(np.isnan(score), -np.inf, score).tolist(), problem.gap(tables).tolist(), strict=True)
         tried.update(zip(points, found, strict=True))
 
@@ -376,7 +377,7 @@ def _climb(problem: Problem, log_proba: Floats) -> tuple[Floats, Floats, Floats]
     look([zeros], problem.table(decide(log_proba, np.array(zeros)))[None])
     climbs = CLIMBS if problem.scoring in COUNTED else CLIMBS[::2]
     for bound in climbs if problem.sees_decisions else ():
-        # from 0, and from the best that the climbs before have met
+        # from 0, and from the best point so far
         climb(zeros, bound)
         climb(None, bound)
     values = np.array(list(tried.values()))
@@ -389,7 +390,7 @@ def _tables_along(problem: Problem, log_proba: Floats, offsets: Floats, k: int, 
     others[:, k] = -np.inf
     rival = others.shape[1] - 1 - np.argmax(others[:, ::-1], axis=1)
     level = np.take_along_axis(others, rival[:, None], axis=1)[:, 0]
-    # how many of the values leave the row with its rival: where both are level, the later class has it
+    # the number of values at which the row stays with its rival; at a tie the later class wins
     short = np.zeros(len(level), dtype=np.intp)
     for value in values:
         own = log_proba[:, k] + value
@@ -399,6 +400,6 @@ def _tables_along(problem: Problem, log_proba: Floats, offsets: Floats, k: int, 
     cells = np.ravel_multi_index((short, problem.group_codes, problem.y_codes, rival), (len(values) + 1, *shape))
     counts = np.bincount(cells, problem.weights, minlength=(len(values) + 1) * int(np.prod(shape)))
     counts = counts.reshape(-1, *shape)
-    tables = counts[::-1].cumsum(axis=0)[::-1][1:]  # value i leaves those that are short of more than i values
+    tables = counts[::-1].cumsum(axis=0)[::-1][1:]  # at value i the rows with short > i stay with their rival
     tables[..., k] = counts.sum(axis=-1).cumsum(axis=0)[:-1]
     return tables

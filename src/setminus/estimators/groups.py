@@ -1,4 +1,7 @@
-"""Sensitive features to groups, learned at fit time and the same at predict time."""
+"""Groups of rows from sensitive features, learned in `fit` and applied in `predict`; and columns of X by name.
+
+X is an array, a sparse matrix, or a frame of pandas, polars or arrow.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ __all__ = [
 
 
 def as_rows(X: Any) -> Any:
-    """X as it came where it is a frame; otherwise a 2-D array or sparse matrix whose columns can be taken.
+    """X itself where it is a frame; otherwise a 2-D array or sparse matrix whose columns can be taken.
 
     Examples
     --------
@@ -41,20 +44,14 @@ def as_rows(X: Any) -> Any:
     if isinstance(nw.from_native(X, pass_through=True, eager_only=True), nw.DataFrame):
         return X
     check_unmasked("X", X)
-    # what values X may hold is the full classifier's business
+    # the full classifier checks the values of X
     return check_array(X, accept_sparse=["csr", "csc"], dtype=None, ensure_all_finite=False)
 
 
 def take_columns(X: Any, columns: Sequence[str | int], *, parameter: str) -> Any:
     """The chosen columns of X, of the same kind as X.
 
-    Parameters
-    ----------
-    X : array, sparse matrix or frame of shape (n, d)
-    columns : sequence of str or int
-        Names, where X is a frame; positions otherwise and there too.
-    parameter : str
-        What to call `columns` in an error.
+    `columns` holds positions, or names where X is a frame; `parameter` is its name in an error message.
 
     Examples
     --------
@@ -92,7 +89,7 @@ def drop_columns(X: Any, columns: Sequence[str | int], *, parameter: str) -> Any
 
 
 def known_columns(model: Any, X: Any) -> Any:
-    """The columns of X that a fitted model knows by name, in its order; X as it came where it cannot be told.
+    """The columns of X that a fitted model was fitted on, in its order; all of X where the model has no column names.
 
     Examples
     --------
@@ -120,7 +117,7 @@ def column_arrays(sensitive_features: Any) -> list[NDArray[Any]]:
     if isinstance(native, nw.DataFrame):
         if len(native.columns) == 0:
             raise UserError("sensitive_features is a frame with no columns", expected="at least one")
-        # by position: a column may be called 0, which would be a row
+        # by position: narwhals would read a column name such as 0 as a row
         return [as_columns(native[:, i].to_numpy())[0] for i in range(len(native.columns))]
     if isinstance(native, nw.Series):
         return as_columns(native.to_numpy())
@@ -135,11 +132,11 @@ def _position(column: str | int, names: list[str] | None, width: int, parameter:
             )
         if column not in names:
             near = difflib.get_close_matches(column, names, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise ValueError(f"{parameter} names the column {column!r}, which X does not have.{hint}")
+            hint = f"did you mean {near[0]!r}?" if near else "pass a column of X."
+            raise UserError(f"{parameter} names the column {column!r}, which X does not have", do=hint)
         return names.index(column)
     if not -width <= column < width:
-        raise ValueError(f"{parameter} asks for column {column}, but X has {width} columns.")
+        raise UserError(f"{parameter} names column {column}, but X has {width} columns", expected="positions from 0")
     return int(column) % width
 
 
@@ -147,11 +144,11 @@ Codes = NDArray[np.intp]
 
 
 class Groups:
-    """Which groups there are, and which row is in which.
+    """The groups of the training rows, and the group of each new row.
 
-    A column with few values has one group for each of them; numbers that are not whole, or have more than
-    `max_values` values or more than one for every ten rows, are cut at quantiles. Several columns are crossed. A
-    cut that leaves a bin with fewer than `least` rows of a class is taken back.
+    A column with few values has one group for each value. A numeric column is cut at quantiles if it has fractions,
+    more than `max_values` values, or more than one value for every ten rows. Several columns are crossed. A cut that
+    leaves a bin with fewer than `least` rows of a class is dropped.
 
     Parameters
     ----------
@@ -231,10 +228,7 @@ class Groups:
 def check_every_class(
     codes: Codes, y_codes: Codes, labels: list[Any], classes: NDArray[Any], weights: Any = None, least: int = 1
 ) -> None:
-    """Raise where a group has fewer than `least` rows of a class: its frequencies would be a guess.
-
-    A row of weight 0 is no row.
-    """
+    """Raise where a group has fewer than `least` rows of a class, not counting rows of weight 0."""
     counts = np.zeros((len(labels), len(classes)), dtype=np.intp)
     np.add.at(counts, (codes, y_codes), 1 if weights is None else (weights > 0).astype(np.intp))
     lacking = np.argwhere(counts < least)
@@ -252,7 +246,7 @@ def check_every_class(
 def group_frequencies(
     codes: Codes, y_codes: Codes, shape: tuple[int, int], weights: NDArray[np.float64], smoothing: float
 ) -> NDArray[np.float64]:
-    """p(y | group), drawn towards p(y) as if `smoothing` more rows of the whole had been seen in each group.
+    """p(y | group), shrunk towards p(y) by `smoothing` pseudo-rows for each group.
 
     ``(n[u, y] + smoothing * p(y)) / (n[u] + smoothing)``
 
@@ -270,11 +264,11 @@ def group_frequencies(
 
 
 def _columns(sensitive_features: Any) -> list[NDArray[Any]]:
-    """The columns, with numbers that came as objects made numbers again, and in one precision."""
+    """The columns as arrays; objects that are numbers become numbers, floats become float64."""
     columns = []
     for column in column_arrays(sensitive_features):
         if column.dtype.kind == "O" and all(type(v) in (int, float) or isinstance(v, np.number) for v in column):
-            column = np.array(column.tolist())  # whole numbers stay whole: a float would merge large ones
+            column = np.array(column.tolist())  # integers stay integers: floats would merge large ones
         columns.append(column.astype(np.float64) if column.dtype.kind == "f" else column)
     return columns
 
@@ -298,7 +292,7 @@ def _cut(column: NDArray[Any], y_codes: Codes, n_bins: int, least: int) -> list[
         low = kept[-1] if kept else -np.inf
         if enough((column >= low) & (column < edge)):
             kept.append(edge)
-    # what is left above the last edge must have every class too
+    # the bin above the last edge must have every class too
     while kept and not enough(column >= kept[-1]):
         kept.pop()
     return kept
@@ -313,10 +307,10 @@ def _bin_names(edges: list[float]) -> list[str]:
 
 
 def _codes(index: int, column: NDArray[Any], values: list[Any], edges: list[float] | None) -> Codes:
-    for value in column[:1].tolist():  # one kind for all of a column: others cannot be ordered
+    for value in column[:1].tolist():  # all values of a column are of one kind, otherwise they could not be sorted
         found, fitted = _kind(value), "numbers" if edges is not None else _kind(values[0])
         if found != fitted:
-            # not made equal: nobody can tell whether '01', '1.0' and 'True' are 1
+            # not converted: '01', '1.0' and 'True' may or may not mean 1
             known = "" if edges is not None else f", such as {values[0]!r}"
             raise UserError(
                 f"sensitive_features column {index} holds {found}, such as {value!r}, where {fitted} were fitted"
@@ -331,7 +325,7 @@ def _codes(index: int, column: NDArray[Any], values: list[Any], edges: list[floa
 
 
 def _kind(value: Any) -> str:
-    """Groups of different kinds are never the same; 1, 1.0 and True are."""
+    """The kind of a group's value: values of different kinds are never equal; 1, 1.0 and True are."""
     if isinstance(value, str):
         return "text"
     if isinstance(value, Number | np.bool_):

@@ -1,4 +1,4 @@
-"""The paper's alternative, importance sampling, as a scikit-learn classifier."""
+"""The paper's alternative, importance weighting, as a scikit-learn classifier."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["ImportanceWeightedClassifier"]
 
 
 class ImportanceWeightedClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier fitted where y and what the principal one knows are made independent by weights.
+    """A classifier fitted with weights under which y is independent of what the principal classifier knows.
 
     Row (x, y) weighs ``phi(x, y) = prior[y] / principal(x)[y]``. The fitted classifier estimates the same p(y | z2)
-    as `OrthogonalClassifier`, needs no groups at predict time, but has to be trained and has the weights' variance:
-    look at `effective_sample_size_`.
+    as `OrthogonalClassifier` and needs no groups at predict time. In exchange it must be trained, and large weights
+    add variance: check `effective_sample_size_`.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class ImportanceWeightedClassifier(PrincipalMixin, ClassifierMixin, BaseEstimato
     principal, prior, sensitive_columns, principal_columns
         See `OrthogonalClassifier`.
     max_weight : float, optional
-        Weights above this are cut to it: less variance for some bias.
+        Larger weights are clipped to it: less variance, some bias.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class ImportanceWeightedClassifier(PrincipalMixin, ClassifierMixin, BaseEstimato
     full_ : the fitted classifier
     principals_ : list of the fitted principal classifiers
     effective_sample_size_ : float
-        How many unweighted rows the weighted ones are worth.
+        The number of unweighted rows with the same variance.
 
     Examples
     --------

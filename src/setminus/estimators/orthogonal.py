@@ -1,4 +1,4 @@
-r"""``full \ principal`` as a scikit-learn classifier."""
+r"""``full \ principal`` as a scikit-learn classifier, and what it shares with the other two classifiers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Columns = Sequence[str | int]
 
 
 class PrincipalMixin:
-    """What every classifier here does with its principals: find the groups, fit, and predict what to ignore."""
+    """The part that all three classifiers share: check the input, find the groups, fit and apply the principals."""
 
     principal: Any
     prior: ArrayLike | str
@@ -45,13 +45,13 @@ class PrincipalMixin:
     principal_columns: Columns | None
 
     def _check_fit(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any]:
-        """Everything that can be refused before any work; the rows, the labels, the groups and the weights."""
+        """Check and return the rows, the labels, the groups and the weights."""
         X = as_rows(X)
         validate_data(self, X, y, skip_check_array=True)
         check_unmasked("y", y)
         given, y = y, column_or_1d(y, warn=True)
         if y.dtype.kind in "OU":
-            # named here: scikit-learn takes mixed labels of an array for a regression, and those of a list for words
+            # checked here: scikit-learn reads mixed labels in an array as a regression, and in a list as strings
             _, labels = encode_labels(given if isinstance(given, list | tuple) else y, name="y")
             if not isinstance(labels[0], str):
                 raise UserError(
@@ -147,7 +147,7 @@ class PrincipalMixin:
             return take_columns(X, self.principal_columns, parameter="principal_columns")
         guesses = takes_groups(part.fit) and not needs_groups(part)
         if self.sensitive_columns is not None and guesses:
-            # a proxy that sees the groups is none
+            # a proxy must not see the groups themselves
             return drop_columns(X, self.sensitive_columns, parameter="sensitive_columns")
         return X
 
@@ -163,9 +163,9 @@ class PrincipalMixin:
 def subtract(
     full: Proba, principals: list[Proba], prior: Proba, strength: float, on_violation: OnViolation = "raise"
 ) -> Proba:
-    r"""``full \ principals[0] \ principals[1] ...``: one after the other is all at once, since each only multiplies."""
+    r"""``full \ principals[0] \ principals[1] ...``: the order does not matter, since each only multiplies."""
     for principal in principals:
-        # scikit-learn's float32 models stay beside counts in float64
+        # models may give float32, counts are float64
         full = orthogonalize(
             np.asarray(full, np.float64),
             np.asarray(principal, np.float64),
@@ -177,7 +177,7 @@ def subtract(
 
 
 def tags_like(estimator: Any, tags: Any, full: Any) -> Any:
-    """Scikit-learn's tags of a classifier that takes what its full classifier takes."""
+    """Scikit-learn's tags: the input that the full classifier takes."""
     if not hasattr(full, "__sklearn_tags__"):
         return tags  # fit will refuse it, with a reason
     inner = get_tags(full)
@@ -193,8 +193,8 @@ def tags_like(estimator: Any, tags: Any, full: Any) -> Any:
 class OrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""A classifier that predicts as well as it can without what the principal one knows.
 
-    ``orthogonal = prior * full / principal``, normalised: where z1 is what the principal classifier sees and z2 is
-    the rest, independent of z1 given y, that is p(y | z2).
+    ``orthogonal = prior * full / principal``, normalised. It equals p(y | z2) where the principal classifier is
+    p(y | z1) and z2, the other information in X, is independent of z1 given y.
 
     Parameters
     ----------
@@ -202,21 +202,21 @@ class OrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):  # t
         Learns y from all of X. ``FrozenEstimator(model)`` takes a fitted model as it is.
     principal : classifier, or a list of them, optional
         What to ignore: `GroupPrincipal` (the default) and `ProxyPrincipal` for a sensitive attribute, or any
-        classifier of the same y. Of several, each is subtracted; that is right where what they see is independent
-        given y, and takes out too much where they overlap.
+        classifier of the same y. Of a list, each is subtracted; this is exact where their inputs are independent
+        given y, and removes too much where they overlap.
     prior : {"empirical", "uniform"} or array of shape (C,), default="empirical"
         p(y) of the data that the principal classifier was fitted on. "empirical" counts the y of `fit`; with a
         frozen principal fitted on other data, pass that data's class frequencies.
     strength : float, default=1.0
         0 keeps the full classifier, 1 is the paper's formula. `TunedOrthogonalClassifier` chooses it.
     calibration : {None, "sigmoid", "isotonic", "temperature"}, default=None
-        Calibrate the full classifier, and a principal one that is not counted, by cross-validation. A frozen model
-        is calibrated on the rows of `fit`, which should then not be those it was trained on.
+        Calibrate the full classifier, and a principal one that is fitted to X, by cross-validation. A frozen model
+        is calibrated on the rows of `fit`, which should not be its training rows.
     sensitive_columns : list of str or int, optional
         Columns of X that hold the groups, instead of the keyword `sensitive_features`: works in any
-        cross-validation. The full classifier still sees them, as the method wants; a `ProxyPrincipal` does not.
+        cross-validation. The full classifier still uses them, as the method requires; a `ProxyPrincipal` does not.
     principal_columns : list of str or int, optional
-        The principal classifier sees these columns only; without `principal` it is a clone of `full`.
+        The principal classifier uses these columns only; without `principal` it is a clone of `full`.
     on_violation : {"raise", "clip", "warn"}, default="raise"
         What to do where a principal probability is exactly 0; see `orthogonalize`.
 
@@ -286,7 +286,7 @@ class OrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):  # t
             check_known_labels(y, full.classes_)
             self.classes_ = full.classes_
         self._fit_prior(y, sample_weight)
-        # the principals first: they are cheap, and they refuse bad groups before the long fit
+        # the principals first: they are quick, and they refuse bad groups before the long fit
         self._fit_principals(principals, X, y, groups, sample_weight, self.calibration)
         self.full_ = fit_part("full", full, self._full_view(X), y, sample_weight=sample_weight)
         check_classes("principal", self.principals_[0].classes_, self.full_.classes_)
@@ -322,7 +322,7 @@ class OrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):  # t
         return self.full_.predict_proba(self._full_view(X)), self._principal_probas(X, groups)
 
     def _full_view(self, X: Any) -> Any:
-        """X for the full classifier: a model that is already there may not know the columns of the groups."""
+        """X for the full classifier: a frozen model may have been fitted without the columns of the groups."""
         return known_columns(self.full, X) if isinstance(self.full, FrozenEstimator) else X
 
     def __sklearn_tags__(self) -> Any:

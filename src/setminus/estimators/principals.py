@@ -1,4 +1,7 @@
-"""Where the principal classifier comes from when what must be ignored is an attribute."""
+"""Principal classifiers for an attribute that must be ignored, and the fitting of parts.
+
+A part is a full, a principal or an attribute model; `fit_part` passes it the weights and groups that it can take.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ __all__ = [
 
 
 def takes_groups(method: Any) -> bool:
-    """Whether a bound method spells out the keyword `sensitive_features`.
+    """Whether a method has the keyword `sensitive_features`.
 
     Examples
     --------
@@ -49,7 +52,7 @@ def takes_groups(method: Any) -> bool:
 
 
 def needs_groups(part: Any) -> bool:
-    """Whether a principal wants the groups when it predicts.
+    """Whether a principal needs the groups to predict.
 
     Examples
     --------
@@ -61,7 +64,7 @@ def needs_groups(part: Any) -> bool:
 
 
 def calibrated(estimator: Any, method: str | None) -> Any:
-    """The estimator, followed by a calibration of its probabilities where one is asked for."""
+    """The estimator, with a calibration of its probabilities where `method` is given."""
     if method is None:
         return estimator
     if method not in ("sigmoid", "isotonic", "temperature"):
@@ -70,18 +73,10 @@ def calibrated(estimator: Any, method: str | None) -> Any:
 
 
 def fit_part(role: str, estimator: Any, X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None) -> Any:
-    """A fitted clone of `estimator`; a frozen one comes back as it is.
+    """A fitted clone of `estimator`; a frozen one is returned unchanged.
 
-    Parameters
-    ----------
-    role : str
-        "full", "principal" or what else to call it in an error.
-    estimator : classifier
-    X, y : the rows
-    sample_weight : array of shape (n,), optional
-        Reaches the estimator, or the last step of a pipeline; one that cannot take weights is refused.
-    groups : sensitive features, optional
-        Passed where `fit` takes them.
+    `role` is its name in an error message. The weights reach the estimator, or the last step of a pipeline; an
+    estimator that cannot take weights is refused. The groups are passed where `fit` takes them.
     """
     if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params") or isinstance(estimator, type):
         raise TypeError(
@@ -103,7 +98,7 @@ def fit_part(role: str, estimator: Any, X: Any, y: Any, *, sample_weight: Any = 
 
 
 def check_classes(role: str, found: NDArray[Any], classes: NDArray[Any], other: str = "full") -> None:
-    """Raise unless both speak of the same classes."""
+    """Raise unless both have the same classes."""
     if len(found) != len(classes) or not np.array_equal(found, classes):
         raise UserError(
             f"{role} has {len(found)} classes {found}, {other} has {len(classes)} {classes}",
@@ -123,7 +118,7 @@ def check_known_labels(y: NDArray[Any], classes: NDArray[Any]) -> None:
 
 
 def _weight_keyword(role: str, part: Any) -> str:
-    """The keyword of `fit` by which weights reach `part`; where scikit-learn routes metadata, `part` asks for them."""
+    """The keyword of `fit` for weights; with metadata routing, `part` is set to request them."""
     routed = sklearn.get_config()["enable_metadata_routing"]
     if isinstance(part, Pipeline):
         name, last = part.steps[-1]
@@ -156,7 +151,7 @@ Proba = NDArray[np.float64]
 
 
 class _AttributePrincipal(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """What both principals learn: the groups, and the class frequencies p(y | u) in each."""
+    """The groups, and the class frequencies p(y | u) in each group."""
 
     smoothing: float
 
@@ -211,7 +206,7 @@ class GroupPrincipal(_AttributePrincipal):
     Parameters
     ----------
     smoothing : float, default=1.0
-        Rows of the whole data that each group is given in addition; keeps small groups near p(y).
+        Number of pseudo-rows with frequencies p(y) that are added to each group; keeps small groups near p(y).
     n_bins : int, default=5
         Quantile bins of a continuous sensitive column.
     unseen : {"raise", "prior"}, default="raise"
@@ -241,14 +236,14 @@ class GroupPrincipal(_AttributePrincipal):
         self.unseen = unseen
 
     def fit(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> GroupPrincipal:
-        """Count the classes in each group; X is not looked at."""
+        """Count the classes in each group; X is not used."""
         if self.unseen not in ("raise", "prior"):
             raise UserError(f"unseen is {self.unseen!r}", expected="'raise' or 'prior'")
         self._learn_groups(X, y, sensitive_features, sample_weight, Groups(self.n_bins))
         return self
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Proba:
-        """p(y | u) of each row's group; X is not looked at."""
+        """p(y | u) of each row's group; X is not used."""
         check_is_fitted(self)
         if sensitive_features is None:
             raise UserError(
@@ -272,17 +267,17 @@ class GroupPrincipal(_AttributePrincipal):
 
 
 class ProxyPrincipal(_AttributePrincipal):
-    """The classifier that knows the group only as far as X betrays it: no attribute is needed at predict time.
+    """The classifier that predicts y from the group as estimated from X: no attribute is needed at predict time.
 
     An attribute model learns p(u | x), and
 
-    - ``method="mixture"``: ``principal(x) = sum_u p(u | x) * p(y | u)``. A heuristic: it is p(y | u) averaged over
-      the groups that x may belong to, and equals p(y | z1) for no z1 unless y and x are independent given u. It is
-      close to `GroupPrincipal` where x tells the group well, and close to p(y), which takes nothing out, where it
-      does not. That makes it gentle, and it works well with a tuned strength.
+    - ``method="mixture"``: ``principal(x) = sum_u p(u | x) * p(y | u)``. A heuristic: p(y | u) averaged over the
+      groups that x may belong to. It equals p(y | z1) for some z1 only if y and x are independent given u. It is close
+      to `GroupPrincipal` where x predicts the group well; elsewhere it is close to p(y), which removes nothing. It
+      works well with a tuned strength.
     - ``method="score"``: ``principal(x) = p(y | s(x))`` with ``s(x)`` the out-of-fold p(u | x): a principal
-      classifier in the paper's sense, with z1 = s(x). It takes out all that the score says of y, which is more than
-      the group says where x tells the group by way of what it says of y.
+      classifier in the paper's sense, with z1 = s(x). It removes all that the score predicts of y. That is more than
+      the group predicts of y, where the features that predict the group also predict y.
 
     Parameters
     ----------
@@ -321,7 +316,7 @@ class ProxyPrincipal(_AttributePrincipal):
         self.cv = cv
 
     def fit(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> ProxyPrincipal:
-        """Learn p(u | x) and what it says of y."""
+        """Fit p(u | x), and y given it."""
         if self.method not in ("mixture", "score"):
             raise UserError(f"method is {self.method!r}", expected="'mixture' or 'score'")
         codes, _, _ = self._learn_groups(X, y, sensitive_features, sample_weight, Groups(self.n_bins))
@@ -330,7 +325,7 @@ class ProxyPrincipal(_AttributePrincipal):
             raise UserError(
                 f"sensitive_features holds one group only, {group_name(labels[0])!r}", expected="two or more"
             )
-        # tuples are no class labels
+        # a tuple cannot be a class label
         names = np.array([group_name(label) if isinstance(label, tuple) else label for label in labels])
         model = HistGradientBoostingClassifier(random_state=0) if self.attribute_model is None else self.attribute_model
         attribute = names[codes]
@@ -338,7 +333,7 @@ class ProxyPrincipal(_AttributePrincipal):
         found = np.asarray(self.attribute_model_.classes_)
         if set(found.tolist()) != set(names.tolist()):
             raise UserError(
-                f"attribute_model tells {found.tolist()} apart, sensitive_features holds {names.tolist()}",
+                f"attribute_model has the classes {found.tolist()}, sensitive_features holds {names.tolist()}",
                 do="fit it on the same groups.",
             )
         self._order = [found.tolist().index(name) for name in names.tolist()]
@@ -374,7 +369,7 @@ class ProxyPrincipal(_AttributePrincipal):
 def _score(attribute_proba: Proba) -> Proba:
     """Log-odds of each group against the last, no further than 3 from even.
 
-    Beyond that a row's group is certain, and how certain differs from fold to fold.
+    Beyond that the group is certain, and the exact value differs between folds.
     """
     log_proba = np.log(np.clip(attribute_proba, 1e-6, 1))
     score: Proba = np.clip(log_proba[:, :-1] - log_proba[:, -1:], -3, 3)

@@ -102,32 +102,32 @@ STRENGTHS = (*(i / 50 for i in range(51)), *(1 + i / 10 for i in range(1, 11)))
 class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """An `OrthogonalClassifier` with strength and threshold chosen to keep a gap within a tolerance.
 
-    Full and principal classifiers predict each row out of fold; every strength and threshold is tried on those
-    predictions, and the one of the highest score with ``gap <= tolerance`` is taken. Then both are fitted on all
-    rows. Deterministic: the same input gives the same model, and a row's prediction is a function of the row.
+    Full and principal classifiers predict each row out of fold. Strengths and thresholds are tried on these
+    predictions, and those with the highest score among ``gap <= tolerance`` are chosen. Then both classifiers are
+    fitted on all rows. The result is deterministic, and no prediction is randomized.
 
     Parameters
     ----------
     full, principal, prior, calibration, sensitive_columns, principal_columns, on_violation
         See `OrthogonalClassifier`.
     constraint : {"equalized_odds", "demographic_parity", "equal_opportunity"}, default="equalized_odds"
-        The gap between the groups to bound. Equal opportunity is that of recall, of two classes that of the second of
-        `classes_`: make y 1 for what counts as an opportunity, since of two words it is the later in the alphabet.
+        The gap between the groups to bound. Equal opportunity is the gap of recall; with two classes, the recall of
+        ``classes_[1]``: encode the favourable outcome as 1.
     agg : {"max", "sum"}, default="max"
-        Equalized odds over the labels: Fairlearn takes the largest gap, the paper the sum.
+        How equalized odds combines the gaps of the labels: Fairlearn takes the max, the paper the sum.
     tolerance : float, default=0.05
-        The gap to keep, out of fold: a finite number >= 0.
+        The largest allowed gap, out of fold: a finite number >= 0.
     scoring : str or callable, default="accuracy"
-        What to maximise: any scorer of scikit-learn, or a function of (estimator, X, y), which is slower. One that
-        looks at probabilities ("roc_auc", "neg_log_loss") chooses the strength only and leaves the threshold at 0.5.
+        What to maximise: any scorer of scikit-learn, or a function of (estimator, X, y), which is slower. A scorer of
+        probabilities ("roc_auc", "neg_log_loss") chooses the strength only and leaves the threshold at 0.5.
     strengths : sequence of float, optional
         Strengths to try; 0 to 1 in steps of 0.02 and on to 2 in steps of 0.1 by default.
     cv : int or splitter, default=5
         Folds, stratified by group and label where it is a number.
     n_jobs : int, optional
-        Folds fitted at once, through joblib.
+        Number of folds fitted in parallel, by joblib.
     random_state : int, default=0
-        Of the folds.
+        Seed of the folds.
 
     Attributes
     ----------
@@ -136,11 +136,11 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         Fitted on all rows, with `strength_`.
     strength_ : float
     threshold_ : float
-        Two classes: the probability of the second one from which it is predicted.
+        Two classes: the second is predicted where its probability is at least this.
     offsets_ : ndarray of shape (C,)
-        What is added to the log-probabilities before the largest is taken.
+        Added to the log-probabilities before the largest is taken.
     frontier_ : Frontier
-        The best trades that were found; ``frontier_.plot()`` draws them, and `at` takes another of them.
+        The trade-off between score and gap; ``frontier_.plot()`` draws it, and `at` chooses another point.
 
     Examples
     --------
@@ -227,8 +227,8 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         check_every_class(codes, y_codes, known.labels, self.classes_, sample_weight, known.least)
         if len(known.labels) == 1:
             warnings.warn(
-                f"all rows are in one group, {group_name(known.labels[0])!r}: there is no gap to bound, and the score "
-                "alone decides. Check sensitive_features.",
+                f"all rows are in one group, {group_name(known.labels[0])!r}: there is no gap to bound, only the score "
+                "counts. Check sensitive_features.",
                 UserWarning,
                 stacklevel=2,
             )
@@ -276,7 +276,7 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         tolerance : float, optional
-            The point that a fit with this tolerance on the same rows chooses.
+            The point that a fit with this tolerance on the same rows would choose.
         index : int, optional
             That point of ``frontier_``; its gap becomes the copy's `tolerance`.
 
@@ -287,7 +287,9 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if (tolerance is None) == (index is None):
-            raise ValueError("at() takes either tolerance= or index=.")
+            raise UserError(
+                "at() got " + ("neither" if index is None else "both"), expected="either tolerance= or index="
+            )
         other = copy.copy(self)
         other.model_ = copy.copy(self.model_)
         if index is not None:
@@ -349,8 +351,9 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
             self.threshold_ = float(self.frontier_.threshold[point])
         if self.frontier_.gap[point] > self.tolerance:
             warnings.warn(
-                f"no strength and threshold keeps the {self.constraint} gap within {self.tolerance:g} out of fold; the "
-                f"smallest, {self.frontier_.gap[point]:.3g}, is taken. Allow more, or try another principal.",
+                f"no strength and threshold keeps the {self.constraint} gap within {self.tolerance:g} out of fold: the "
+                f"smallest gap found, {self.frontier_.gap[point]:.3g}, is used. Raise the tolerance, or try another "
+                "principal.",
                 UserWarning,
                 stacklevel=3,
             )
