@@ -214,7 +214,7 @@ class Sign:
 
 
 CIRCLE = "M-1 0a1 1 0 1 0 2 0a1 1 0 1 0 -2 0Z"
-STAR = "M0 -1L.24 -.32L.95 -.31L.38 .12L.59 .81L0 .4L-.59 .81L-.38 .12L-.95 -.31L-.24 -.32Z"
+STAR = "M0 -1.5L.36 -.48L1.43 -.46L.57 .18L.88 1.21L0 .6L-.88 1.21L-.57 .18L-1.43 -.46L-.36 -.48Z"
 GREY, CHOSEN = "#8C8C8C", "#D55E00"
 # Okabe and Ito's colours that stand out from white and from black alike
 SIGNS = (

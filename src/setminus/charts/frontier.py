@@ -7,7 +7,10 @@ from typing import Any, Literal
 
 from setminus.charts.chart import Chart, Line, Mark, Points, Rule
 
-__all__ = ["decision_text", "frontier_chart"]
+__all__ = ["FRONTIER_SIGNS", "decision_text", "frontier_chart"]
+
+FRONTIER_SIGNS = {"best trades": 31}
+"""A solid blue line, which stands out from the chosen point."""
 
 
 def decision_text(point: Mapping[str, Any]) -> str:
@@ -61,6 +64,8 @@ def frontier_chart(
         marks.append(Points([point["gap"]], [point["score"]], name, notes=[note(point)], role=role, open=hollow))
     if tolerance is not None:
         marks.append(Rule(tolerance, "tolerance", axis="x"))
+    score = score_name.replace("_", " ")
+    kind, *aggregate = gap_name.split(" ", 1)
     # from the lowest marked score: guessing is far below and of no interest
     compared = [point["score"] for _, _, point in marked]
     high = max([*compared, *scores])
@@ -68,9 +73,9 @@ def frontier_chart(
     reach = (low - 0.1 * (high - low), high + 0.15 * (high - low))
     widest = max([*(point["gap"] for _, _, point in marked), *gaps, tolerance or 0.0, 0.01])
     return Chart(
-        "Score against gap",
-        f"{gap_name.replace('_', ' ')} gap",
-        score_name.replace("_", " "),
+        f"{score.capitalize()} against gap",
+        " ".join([kind.replace("_", " "), "gap", *aggregate]),
+        score,
         marks,
         x_range=(0.0, 1.06 * widest),
         y_range=reach,

@@ -86,7 +86,7 @@ def plot(
         else {}
     )
     # by the name of the font that vl-convert brings along: the picture is the same on every machine
-    config = {**CONFIG, "background": "white", "font": "Liberation Sans"}
+    config = {**CONFIG, "background": "white", "font": "Liberation Sans, Arial, sans-serif"}
     return Plot({"$schema": SCHEMA, "config": config, "padding": 14, **above, **whole})
 
 

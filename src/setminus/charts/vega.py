@@ -187,9 +187,10 @@ class _Axes:
         reach = self.ends[axis == "y"] if self.ends else getattr(self.chart, f"{axis}_range")
         upright = axis == "y" and bool(self.bars)
         scale: Spec = {"type": scale_type}
-        style: Spec = {"format": "~%" if form else "~g"}
+        style: Spec = {"format": "~%"} if form else {}
         if scale_type == "log":
             style["values"] = _log_ticks(_shown(self.chart, axis))
+            style.setdefault("format", "~g")
         else:
             scale["zero"] = upright
             style["tickCount"] = 6
@@ -287,7 +288,7 @@ def _points(axes: _Axes, points: Points, sign: Sign) -> Spec:
     many = len(points.x) > 100
     shown: Spec = {"size": 30 if many else 46, "opacity": 0.7}
     if points.role in ("before", "chosen"):
-        shown = {"size": 260 if points.role == "chosen" else 120, "opacity": 1}
+        shown = {"size": 120, "opacity": 1}
     elif points.role == "reference":
         shown = {"size": 16, "opacity": 0.7}
     elif points.small:

@@ -184,7 +184,7 @@ class Frontier:
         A notebook shows it; ``frontier.plot().save("frontier.png")`` writes a PNG or SVG file; needs the extra `cli`.
         """
         from setminus.charts.chart import Points
-        from setminus.charts.frontier import frontier_chart
+        from setminus.charts.frontier import FRONTIER_SIGNS, frontier_chart
         from setminus.charts.picture import plot
 
         untouched = np.flatnonzero((self.offsets == 0).all(axis=1))
@@ -201,7 +201,7 @@ class Frontier:
         low, high = float(scores.min()), float(scores.max())
         margin = max(0.1 * (high - low), 1e-3)
         reach = {"x_range": (0.0, 1.2 * max(float(gaps.max()), 0.01)), "y_range": (low - margin, high + margin)}
-        return plot([replace(chart, **reach)], widths=[460])
+        return plot([replace(chart, **reach)], widths=[460], signs=FRONTIER_SIGNS)
 
     def _point(self, index: Any) -> dict[str, Any]:
         """A point as a record has it."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from setminus.auditing.plot import choose_shown, rate_charts
 from setminus.charts.chart import Chart, spread_evenly
-from setminus.charts.frontier import decision_text, frontier_chart
+from setminus.charts.frontier import FRONTIER_SIGNS, decision_text, frontier_chart
 from setminus.charts.vega import figures
 from setminus.report.audit import audited
 
@@ -59,7 +59,7 @@ def fairness_section(record: dict[str, Any]) -> dict[str, Any]:
     gap = GAP_KEYS[frontier["gap_name"]]
     shared = audited(record, [before, after], gap, headings=HEADINGS)
     tested = _tested([before, after], gap, frontier["score_name"])
-    (trade,) = figures([_trade_chart(frontier, tested)], "frontier")
+    (trade,) = figures([_trade_chart(frontier, tested)], "frontier", FRONTIER_SIGNS)
     return {
         **shared,
         "template": "fairness.html.j2",
@@ -104,7 +104,7 @@ def draw_picture(record: dict[str, Any], path: str | os.PathLike[str]) -> None:
     rates = rate_charts(titled, shown, shown.judged[0], ["true_positive_rate", "false_positive_rate"])
     height = 230
     charts = [replace(chart, height=height) for chart in (trade, *rates)]
-    plot(charts, widths=[400, 210, 210], signs={**shown.signs, "best trades": 1}).save(path)
+    plot(charts, widths=[400, 210, 210], signs={**shown.signs, **FRONTIER_SIGNS}).save(path)
 
 
 def frontier_rows(frontier: dict[str, Any], tested: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
