@@ -113,7 +113,7 @@ def laboratory_section(records: Records) -> dict[str, Any]:
         "rows": f"seeds: {seeds_of(records)}, {duration}",
         "duration": duration,
         "title": title_of(name),
-        "lead": records[-1].get("claim", ""),
+        "headline": records[-1].get("claim", ""),
         "plots": plots,
         "summary": summary_of(records),
         "command": records[-1]["command"],

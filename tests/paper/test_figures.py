@@ -11,7 +11,7 @@ from setminus.report.page import build_page, made_by
 
 def test_it_holds_what_the_records_say(toy, toy_records):
     section = laboratory_section(toy_records)
-    assert section["lead"] == toy.CLAIM
+    assert section["headline"] == toy.CLAIM
     assert section["command"] == "setminus reproduce toy --scale quick"
     assert section["rows"].startswith("seeds: 2, ")
     assert [plot.id for plot in section["figures"]] == [f"chart-{i}" for i in range(5)]

@@ -138,7 +138,7 @@ def domain_adaptation_section(records: Sequence[Record]) -> dict[str, Any]:
         "task": {"data": f"{name}, {scale} scale" if scale else name},
         "rows": f"{len(pairs)} pair{'s' if len(pairs) > 1 else ''}, {_seeds(*every)}, {duration}",
         "title": f"{title_of(name)}: domain adaptation under label shift",
-        "lead": f"The paper's claim: {records[-1].get('claim', '')}",
+        "headline": f"The paper's claim: {records[-1].get('claim', '')}",
         "about_table": ABOUT_TABLE,
         "blocks": [_block(rule, pairs) for rule in RULES],
         "notes": _notes(records, pairs),

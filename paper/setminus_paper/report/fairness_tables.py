@@ -111,7 +111,7 @@ def fairness_tables_section(records: Sequence[Record]) -> dict[str, Any]:
         "task": {"data": f"{name}, {data}"},
         "rows": f"{len(rows)} rows, {len(seeds)} seed{'s' if len(seeds) > 1 else ''}",
         "title": f"{title_of(name)}: fairness on {data}",
-        "lead": records[-1].get("claim", ""),
+        "headline": records[-1].get("claim", ""),
         "about_rows": ABOUT_ROWS.get(name, ""),
         "metrics": {metric: NAMES[metric] + (", %" if metric == "accuracy" else "") for metric in METRICS},
         "blocks": [_block(rule, rows) for rule in RULES],

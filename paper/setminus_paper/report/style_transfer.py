@@ -55,7 +55,7 @@ def style_transfer_section(records: Sequence[Record]) -> dict[str, Any]:
         "rows": f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''}, {minutes:.0f} min",
         "duration": f"{minutes:.0f} min",
         "title": f"{title_of(name)}: {own.data}" if own.data else title_of(name),
-        "lead": records[-1].get("claim", ""),
+        "headline": records[-1].get("claim", ""),
         "score_heads": [score.heading for score in scores_of(records)],
         "scores": [_score_row(row, with_steps=len(steps_of(records)) > 1) for row in rows],
         "compared": compared(rows),

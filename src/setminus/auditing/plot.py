@@ -149,13 +149,17 @@ def _rate_chart(rows: Any, rate: str, shown: Shown, reach: tuple[float, float]) 
     undefined = {"value": None, "low": None, "high": None}
     for group in shown.signs:
         own = [found[title].get(group, undefined) for title in titles]
-        marks.append(Dots(titles, *([one[key] for one in own] for key in ("value", "low", "high")), group))
+        marks.append(Dots(titles, *_columns(own), group))
     others = [(title, *one) for title in titles for one in found[title].items() if one[0] not in shown.signs]
     if others:
         names, intervals = [group for _, group, _ in others], [one for *_, one in others]
-        columns = ([one[key] for one in intervals] for key in ("value", "low", "high"))
-        marks.append(Dots([title for title, *_ in others], *columns, OTHERS, notes=names, role="reference"))
+        rows = [title for title, *_ in others]
+        marks.append(Dots(rows, *_columns(intervals), OTHERS, notes=names, role="reference"))
     return Chart(RATES[rate], RATES[rate].lower(), "", marks, x_range=reach, x_format="%")
+
+
+def _columns(intervals: Sequence[Mapping[str, Any]]) -> tuple[list[Any], list[Any], list[Any]]:
+    return [one["value"] for one in intervals], [one["low"] for one in intervals], [one["high"] for one in intervals]
 
 
 def reliability_charts(models: Models, shown: Shown, label: Any) -> list[Chart]:

@@ -188,9 +188,7 @@ def _entry(entry: Spec, x: int, y: int) -> Layers:
     if "path" in entry:
         style = {"filled": not entry.get("open"), "opacity": 1, "strokeWidth": 1.6}
         layers.append(_fixed("point", x=x + 14, y=y, shape=entry["path"], size=70, color=colour, **style))
-    for part, opacity in enumerate(
-        {"bar": [1.0], "band": [0.3], "shades": [0.1, 0.25, 0.4]}.get(entry.get("fill"), [])
-    ):
+    for part, opacity in enumerate(FILLS.get(entry.get("fill", ""), ())):
         width = 18 if entry["fill"] != "shades" else 6
         start = x + 5 + width * part
         ends = {"x": start, "x2": start + width, "y": y - 6, "y2": y + 6}

@@ -173,8 +173,9 @@ class _Axes:
             return value is not None
         return value == value and (value > 0 or (self.chart.x_scale if axis == "x" else self.chart.y_scale) != "log")
 
-    def label(self, series: str, x: Any, y: Any, low: Any = None, high: Any = None, note: str = "") -> str:
-        """What pointing at a mark shows."""
+    def label(self, series: str, x: Any, y: Any, interval: tuple[Any, Any] = (None, None), note: str = "") -> str:
+        """The text that pointing at a mark shows."""
+        low, high = interval
         ends = "" if low is None or high is None else f" ({self._text(low, 'y')} to {self._text(high, 'y')})"
         lines = [series, f"{self.chart.x_label} {self._text(x, 'x')}".strip()]
         lines.append(f"{self.chart.y_label} {self._text(y, 'y')}{ends}".strip())
@@ -317,7 +318,7 @@ def _labelled(axes: _Axes, series: Line | Points) -> list[Spec]:
             continue
         ends = (None, None) if low is None or high is None else (low[i], high[i])
         note = series.notes[i] if series.notes else ""
-        row = {"x": x, "y": y, "label": axes.label(series.name, x, y, *ends, note=note)}
+        row = {"x": x, "y": y, "label": axes.label(series.name, x, y, ends, note)}
         if axes.known(ends[0], "y") and axes.known(ends[1], "y"):
             row |= {"low": ends[0], "high": ends[1]}
         if kinds is not None:
@@ -370,7 +371,7 @@ def _bars(axes: _Axes, bars: Bars, sign: Sign) -> Layers:
     whiskers = []
     for i, (row, y) in enumerate(zip(rows, bars.y, strict=True)):
         ends = (None, None) if low is None or high is None else (low[i], high[i])
-        row |= {"y": y, "label": axes.label(bars.name, row.pop("name"), y, *ends)}
+        row |= {"y": y, "label": axes.label(bars.name, row.pop("name"), y, ends)}
         if y is not None and None not in ends:
             whiskers.append({**row, "x": row.get("middle", row["x"]), "low": ends[0], "high": ends[1]})
     known = [row for row in rows if row["y"] is not None]
@@ -555,7 +556,7 @@ def contour(x: Numbers, y: Numbers, values: Sequence[Numbers], level: float) -> 
 
 
 def _between(start: Any, end: Any, part: float) -> float:
-    return round(start + part * (end - start), 5)
+    return round(float(start + part * (end - start)), 5)
 
 
 def _joined(segments: Sequence[tuple[Any, ...]]) -> list[list[tuple[float, float]]]:
@@ -596,6 +597,7 @@ def legend(chart: Chart, signs: Mapping[str, int]) -> list[Spec]:
     """
     entries: dict[str, Spec] = {}
     n_rules = n_surfaces = 0
+    entry: Spec
     for mark in chart.marks:
         sign = _sign(mark, signs)
         match mark:

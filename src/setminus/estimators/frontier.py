@@ -200,8 +200,9 @@ class Frontier:
         gaps, scores = self.gap[self.pareto()], self.score[self.pareto()]
         low, high = float(scores.min()), float(scores.max())
         margin = max(0.1 * (high - low), 1e-3)
-        reach = {"x_range": (0.0, 1.2 * max(float(gaps.max()), 0.01)), "y_range": (low - margin, high + margin)}
-        return plot([replace(chart, **reach)], widths=[460], signs=FRONTIER_SIGNS)
+        widest = 1.2 * max(float(gaps.max()), 0.01)
+        chart = replace(chart, x_range=(0.0, widest), y_range=(low - margin, high + margin))
+        return plot([chart], widths=[460], signs=FRONTIER_SIGNS)
 
     def _point(self, index: Any) -> dict[str, Any]:
         """A point as a record has it."""

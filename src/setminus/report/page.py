@@ -1,4 +1,4 @@
-"""Records to one html file that needs nothing else: no server, no network."""
+"""Records to one HTML file that works offline."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 }
 END_OF_SCRIPT = "\n// end of the script\n"
 EXTENSIONS = "setminus.sections"
-"""Entry points of other packages: the job of their records, and the function from all records of one experiment to its
-section, whose `package` holds its template."""
+"""Entry points of other packages: a job, and the function from all records of one experiment to its section, whose
+`package` holds the template."""
 
 
 def build_page(records: Sequence[dict[str, Any]]) -> str:
-    """The page as text: one section for each record, or for all of an experiment, in the given order.
+    """The page as text: a section for each record, or for all records of an experiment, in the given order.
 
     Parameters
     ----------
     records : sequence of dict
-        Each with a `job` that has a section here.
+        Each with a known `job`.
 
     Returns
     -------
     str
-        Html with style, script and figures inside; every text that comes from a record is escaped.
+        HTML with style, script and figures inside; every text from a record is escaped.
     """
     if not records:
         raise RecordError("no records came", expected="at least one, such as the last of `setminus demo`")
@@ -68,7 +68,7 @@ def build_page(records: Sequence[dict[str, Any]]) -> str:
 
 
 def write_page(path: str | os.PathLike[str], records: Sequence[dict[str, Any]]) -> Path:
-    """Write the page of `build_page` to a file, whose folder is made where it does not exist.
+    """Write the page of `build_page` to a file, and make its folder if it does not exist.
 
     Parameters
     ----------
@@ -78,30 +78,30 @@ def write_page(path: str | os.PathLike[str], records: Sequence[dict[str, Any]]) 
     Returns
     -------
     Path
-        Where the page is.
+        The file.
     """
     page = build_page(records)
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(target) as partial:
-        # a name of the disk may be no UTF-8
+        # file names need not be UTF-8
         partial.write_text(page, encoding="utf-8", errors="backslashreplace")
     return target
 
 
 def same_experiment(record: dict[str, Any]) -> tuple[str, str]:
-    """What the records that go into one section share: the experiment, and its scale."""
+    """The experiment and its scale: records that share both go into one section."""
     return str(record["name"]), str(record["config"].get("scale", ""))
 
 
 def made_by(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """How an experiment's records came about, as one record says it of itself."""
+    """How the records of an experiment were made, in the form of one record."""
     configs, last = [_settings(record["config"]) for record in records], records[-1]
-    telling = {key for config in configs for key in config if config[key] != configs[0].get(key)}
+    varied = {key for config in configs for key in config if config[key] != configs[0].get(key)}
     steps: dict[str, float] = {}
     for record, settings in zip(records, configs, strict=True):
-        # what all runs share would only hide what tells them apart
-        config = {key: value for key, value in settings.items() if key in telling}
+        # settings that all runs share would only hide the differences
+        config = {key: value for key, value in settings.items() if key in varied}
         step = ", ".join(f"{key} {value}" for key, value in config.items()) or record["name"]
         steps[step] = steps.get(step, 0.0) + record["seconds"]
     return {
@@ -114,15 +114,15 @@ def made_by(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _settings(config: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a run, those within others by both names."""
-    told: dict[str, Any] = {}
+    """The settings of a run; nested ones have both names."""
+    flat: dict[str, Any] = {}
     for key, value in config.items():
-        told |= {f"{key} {inner}": one for inner, one in value.items()} if isinstance(value, dict) else {key: value}
-    return told
+        flat |= {f"{key} {inner}": one for inner, one in value.items()} if isinstance(value, dict) else {key: value}
+    return flat
 
 
 def experiment_sections() -> dict[str, Callable[[list[dict[str, Any]]], dict[str, Any]]]:
-    """Jobs whose records make one section for each experiment, not for each record."""
+    """Jobs of other packages whose records make one section for each experiment, not for each record."""
     return {point.name: point.load() for point in entry_points(group=EXTENSIONS)}
 
 
@@ -166,7 +166,7 @@ def _environment(packages: Iterable[str]) -> Any:
 
 @functools.cache
 def _vega_script() -> str:
-    """The script that draws the figures; making it takes two seconds, so that it is kept among the user's caches."""
+    """The script that draws the figures. It is cached in the user's folder, since bundling it takes two seconds."""
     try:
         import vl_convert
     except ImportError as error:
