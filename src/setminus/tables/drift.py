@@ -78,18 +78,9 @@ Drift = Mapping[str, ColumnDrift]
 
 
 def column_drift(table: pa.Table, columns: Sequence[dict[str, Any]]) -> dict[str, ColumnDrift]:
-    """Compare the rows of a table with what an encoder learned; of parts of a table see `merge_drift`.
+    """Compare the rows of a table with what an encoder learned of its `columns`, ``TableEncoder.columns_``.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-        With at least one row. Columns that it lacks are passed over.
-    columns : sequence of dict
-        ``TableEncoder.columns_``.
-
-    Returns
-    -------
-    dict of str to ColumnDrift
+    The table has at least one row. Columns that it lacks are skipped. `merge_drift` adds up parts of a table.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A frame of any columns to the numbers that a model takes."""
+"""Encode a frame of any columns as the numbers that a model takes."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ __all__ = ["NUMBERS", "TableEncoder", "level_words"]
 Floats = NDArray[np.float64]
 
 NUMBERS = {"number": to_numbers, "date": to_days, "yes/no": to_flags}
-"""How the values of each kind but a category become numbers."""
+"""The conversion to numbers for each kind but a category."""
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Frames of pandas, polars or arrow to float64 arrays; columns that no model should see are left out.
+    """Encode frames of pandas, polars or arrow as float64 arrays, without identifiers and constant columns.
 
     Parameters
     ----------
     form : {"ordinal", "onehot"}, default="ordinal"
-        "ordinal" is for gradient boosting: numbers as they are, categories as codes, NaN for what is missing or was
-        not there at fit time. "onehot" is for linear models: numbers scaled to mean 0 and deviation 1 with the
-        median in place of a missing one and a column that says so, categories as one column for each level and
-        one for missing; a level that was not there at fit time is 0 in all of them.
+        "ordinal" is for gradient boosting: numbers as they are, categories as codes, NaN for missing values and unseen
+        levels. "onehot" is for linear models: numbers scaled to mean 0 and deviation 1, with the median for a missing
+        value and a column that marks it; one column for each level of a category and one for missing; an unseen level
+        is 0 in all of them.
     kinds : mapping of str to str, optional
-        The kind of each column by name, as `describe` says; columns that are not in it are left out. By default
-        worked out at fit time, which may differ from fold to fold in a cross-validation: give them there.
+        The kind of each column by name, as in `describe`; columns that are not in it are left out. By default
+        determined in `fit`, which may differ from fold to fold in a cross-validation: give them there.
 
     Attributes
     ----------

@@ -103,24 +103,8 @@ def sniff(
     and fewer of its values look like names: words above numbers, or above values that repeat. Numbers that count
     up by one, such as 0, 1, 2, are names.
 
-    Parameters
-    ----------
-    text : str
-        The first lines.
-    whole : bool
-        Whether that is all of the table; otherwise the last line may be cut off.
-    where : str
-        The name of the file, for errors.
-    header : bool, optional
-        Whether the first line holds names; guessed by default.
-    separator, decimal : str, optional
-        Guessed by default.
-    tabs : bool
-        Whether the ending of the file says that tabs separate.
-
-    Returns
-    -------
-    Layout
+    `text` holds the first lines, or with `whole` all of them; `where` names the file in errors; `tabs` says whether its
+    ending promises tabs. What the user gives as `header`, `separator` or `decimal` is not guessed.
 
     Examples
     --------

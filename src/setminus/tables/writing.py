@@ -172,16 +172,7 @@ def neutralized(table: pa.Table) -> pa.Table:
 def original_words(words: Iterable[str], known: Collection[str]) -> dict[str, str]:
     """Undo `neutralized`: map each word of a column to the word before.
 
-    Parameters
-    ----------
-    words : iterable of str
-        All words of a column.
-    known : collection of str
-        The words that it may hold. Where they cover every word, the column was not changed.
-
-    Returns
-    -------
-    dict of str to str
+    Where `known`, the words that the column may hold, covers all of its words, the column was not changed.
 
     Examples
     --------
