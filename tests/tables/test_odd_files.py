@@ -145,7 +145,17 @@ def test_numbers_and_dates_that_are_read_as_text_are_reported(tmp_path, value, f
     assert open_table(path).load()[0].notes == ()
 
 
-@pytest.mark.parametrize("words", [("clerk", "cook"), ("A12", "B34"), ("10-20", "20-30"), ("1.2.3.4", "5.6.7.8")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("clerk", "cook"),
+        ("A12", "B34"),
+        ("10-20", "20-30"),
+        ("1.2.3", "1.2.4"),
+        ("1.2.3.4", "5.6.7.8"),
+        ("123-45-6789", "987-65-4321"),
+    ],
+)
 def test_other_text_is_not_reported(tmp_path, words):
     path = tmp_path / "t.csv"
     path.write_text("y,x\n" + "".join(f"0,{word}\n" for word in words) * 20)

@@ -95,8 +95,8 @@ FORMS = {
         rf"[+-]?{_UNIT}?\s?[+-]?\(?{_UNIT}?\s?(({NUMBER})|{_SPACED})\s?{_UNIT}?\)?"
     ),
     "dates or times": re.compile(
-        rf"(\d{{1,4}}[./-]\d{{1,2}}[./-]\d{{1,4}}|\d{{1,2}}[ .-]+{_MONTH}[ .-]+\d{{2,4}}|{_MONTH} \d{{1,2}},? \d{{4}})"
-        rf"([ T,]+{_CLOCK}.{{0,6}})?|{_CLOCK}"
+        r"(\d{4}[./-]\d{1,2}[./-]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})"
+        rf"|\d{{1,2}}[ .-]+{_MONTH}[ .-]+\d{{2,4}}|{_MONTH} \d{{1,2}},? \d{{4}})([ T,]+{_CLOCK}.{{0,6}})?|{_CLOCK}"
     ),
 }
 """Text that stands for numbers or dates in a form that is not read as such."""
