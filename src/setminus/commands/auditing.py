@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from setminus.auditing.audit import audit
 from setminus.auditing.result import Audit
 from setminus.commands.rows import Roles, group_names, read_rows
 from setminus.commands.scored_columns import ScoredColumns
-from setminus.core import Constraint
+from setminus.core import Agg, Constraint
 from setminus.errors import UserError
 from setminus.estimators.groups import Groups
 from setminus.progress import seconds_by_name, tracked
@@ -62,7 +62,7 @@ class AuditConfig:
     positive: str | None = None
     threshold: float | None = None
     constraint: Constraint = "equalized_odds"
-    agg: Literal["max", "sum"] = "max"
+    agg: Agg = "max"
     fail_above: float | None = None
     seed: int = 0
     header: bool | None = None

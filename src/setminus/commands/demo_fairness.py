@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from setminus.auditing.audit import audit
 from setminus.commands.fairness_record import attribute_predictability, frontier_points
-from setminus.core import Constraint
+from setminus.core import Agg, Constraint
 from setminus.datasets.split import Split
 from setminus.datasets.tabular import load_adult
 from setminus.estimators.orthogonal import OrthogonalClassifier
@@ -51,7 +51,7 @@ class DemoConfig:
     seed: int = 0
     tolerance: float = 0.05
     constraint: Constraint = "equalized_odds"
-    agg: Literal["max", "sum"] = "sum"
+    agg: Agg = "sum"
     cv: int = 5
 
 

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from setminus.auditing.audit import audit
 from setminus.commands.fairness_record import attribute_predictability, frontier_points
 from setminus.commands.rows import Roles, Rows, group_names, read_rows, split_rows
-from setminus.core import Constraint
+from setminus.core import Agg, Constraint
 from setminus.errors import UserError
 from setminus.estimators.groups import Groups
 from setminus.estimators.persistence import load, model_errors
@@ -72,7 +72,7 @@ class FitConfig:
     full: str = "hist_gradient_boosting"
     principal: Literal["proxy", "group"] = "proxy"
     constraint: Constraint = "equalized_odds"
-    agg: Literal["max", "sum"] = "max"
+    agg: Agg = "max"
     tolerance: float = 0.05
     test: str | None = None
     test_size: float = 0.25

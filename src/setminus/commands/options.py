@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from setminus.core import Agg, Constraint
+
 __all__ = [
     "Agg",
     "Constraint",
@@ -34,8 +36,6 @@ def finite(value: float | None) -> float | None:
 
 
 Principal = Literal["proxy", "group"]
-Constraint = Literal["equalized_odds", "demographic_parity", "equal_opportunity"]
-Agg = Literal["max", "sum"]
 Engine = Literal["arrow", "dask"]
 
 Label = Annotated[str, typer.Option(help="The column to predict.", show_default=False)]
