@@ -65,27 +65,26 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Shrink that estimate toward equal frequencies (0 to 1). 0.5 is a safeguard where a classifier of the source
         makes many errors on the target, which bias its estimate.
     predict_prior : {"equal", "target"}, default="equal"
-        For "vada_orthogonal": which class frequencies answers take for granted. Its network is trained as if all
-        classes were equally frequent, so that a class that is rare in the source is learned, too; it answers as for
-        such a target. "target" multiplies its probabilities by `target_prior_`: what to choose where a class is rare
-        in the target, if that estimate can be trusted. It may be changed after fitting.
+        For "vada_orthogonal": the class frequencies that predictions assume. Its network is trained with equal class
+        weights, so that a class that is rare in the source is learned, and predicts for equal frequencies. "target"
+        multiplies its probabilities by `target_prior_`: better where a class is rare in the target, if that estimate
+        is reliable. It may be changed after fitting.
     discriminator : {"orthogonal", "full"}, default="orthogonal"
-        For "vada_orthogonal": let the discriminating network learn the orthogonal part, or all it can, as in the
-        paper, and take the class out for the encoder. The first is the steadier one.
+        For "vada_orthogonal": the discriminating network learns the orthogonal part, or the full classifier as in the
+        paper, from which the class is removed for the encoder. The first trains more stably.
     hidden_size : int, default=64
         Units of each hidden layer.
     steps : int, default=1000
-        Of which a fifth is on the source alone.
+        Number of training steps; the first fifth is on the source alone.
     batch_size : int, default=64
         Rows of each domain in a step.
     learning_rate : float, default=1e-3
     domain_weight, source_smoothness, target_smoothness, target_entropy : float
-        The weights of the losses beside the source's cross entropy.
+        Weights of the losses added to the source's cross entropy.
     radius : float, default=0.3
-        How far answers should stay the same, in standard deviations of a feature.
+        Radius within which predictions should stay constant, in standard deviations of a feature.
     held_out : float, default=0.2
-        The share of source rows that "em" and "bbse" are made from and no network is trained on; none, where a class
-        has fewer than three.
+        The fraction of source rows that are held out for "em" and "bbse"; none if a class has fewer than three.
     refine_steps : int, default=0
         Steps of DIRT-T on the target after adaptation.
     random_state : int, RandomState instance or None, default=0
@@ -95,11 +94,10 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     classes_ : ndarray of shape (C,)
         The classes of the source.
     source_prior_, target_prior_ : ndarray of shape (C,)
-        Their frequencies in the source, and their estimate in the target, shrunk by `shrinkage`; for methods without
-        one the share of their decisions, which are those of a target with equally frequent classes. Without target
-        rows it is the source's.
+        Class frequencies of the source, and their estimate for the target, shrunk by `shrinkage`. For methods without
+        an estimate: the frequencies of their predictions. Without target rows: those of the source.
     layers_ : list of (weight, bias)
-        The network as arrays: predicting needs no torch.
+        The network as arrays: prediction needs no torch.
     mean_, scale_ : ndarray of shape (n_features,)
         The mean of the source rows, and the deviation within a domain, by which all rows are standardised.
     n_features_in_, feature_names_in_ : as in scikit-learn
@@ -162,10 +160,10 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X : array of shape (n, n_features)
             Rows of both domains.
         y : array of shape (n,)
-            Labels; those of target rows are not looked at and may be anything.
+            Labels; those of target rows are ignored and may be anything.
         sample_domain : array of int of shape (n,), optional
-            Positive for rows of the source, negative for rows of the target, as in skada. Without it all rows are
-            of the source, and nothing is adapted.
+            Positive for source rows, negative for target rows, as in skada. Without it all rows are source rows, and
+            nothing is adapted.
         """
         check_parameters(self.get_params(deep=False))
         if y is None:
@@ -173,7 +171,7 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "OrthogonalAdapter requires y to be passed, but the target y is None", do="label the source."
             )
         X = validate_data(self, X, dtype=np.float64)
-        # a list as it is: numpy would make words of numbers that stand beside a word of the target
+        # dtype object: numpy would turn numbers into text beside a text label of the target
         labels = column_or_1d(np.array(y, dtype=object) if isinstance(y, list | tuple) else y, warn=True)
         if len(labels) != len(X):
             raise UserError(f"X has {len(X)} rows, y has {len(labels)}", expected="the same number")
@@ -184,11 +182,11 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if len(self.classes_) < 2:
             raise UserError(
                 f"the source has one class only, {self.classes_.tolist()[0]!r}",
-                do="a classifier needs two or more classes.",
+                expected="two or more",
             )
         self.source_prior_ = np.bincount(codes) / len(codes)
         self.mean_ = X[of_source].mean(axis=0)
-        # of both domains: what hardly varies in the source may be hundreds of its deviations away in the target
+        # of both domains: a feature that is almost constant in the source may be far away in the target
         domains = [rows for rows in (X[of_source], X[~of_source]) if len(rows)]
         scale = np.sqrt(np.mean([rows.var(axis=0) for rows in domains], axis=0))
         self.scale_ = np.where(scale > 0, scale, 1.0)
@@ -203,14 +201,14 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of target rows, in the order of `classes_`, with the class frequencies of `predict_prior`."""
+        """Probabilities of target rows, in the order of `classes_`, for the class frequencies of `predict_prior`."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        # also here: the docs change it after fitting
+        # again: predict_prior may be changed after fitting
         check_parameters(self.get_params(deep=False))
         logits = self._logits(self._standardised(X))
         if self.predict_prior == "target":
-            # in logs, and never of 0: a row may be sure of a class that the estimate has none of
+            # at least tiny: a row may be certain of a class with an estimate of 0
             logits += np.log(np.maximum(self.target_prior_, _TINY))
         proba: Floats = softmax(logits, axis=1)
         return proba
@@ -272,7 +270,7 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         data = DomainData(
             x[~held],
             labels[~held],
-            # without a target the source stands in for it: "source_only" does not look at it
+            # without a target the source takes its place: "source_only" does not use it
             torch.from_numpy(target).float() if len(target) else x,
             len(self.classes_),
             x[held] if held.any() else None,

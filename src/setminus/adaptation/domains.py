@@ -90,7 +90,7 @@ def class_logits(encoder: nn.Module, head: nn.Module, x: torch.Tensor, *, own_st
     Parameters
     ----------
     encoder, head : Module
-        Their modes and running statistics are left as they are.
+        Their modes and running statistics do not change.
     x : Tensor of shape (n, ...)
     own_statistics : bool, default=False
         Normalise by the statistics of the rows themselves instead of the running ones, which are those of target rows;

@@ -21,7 +21,7 @@ DRIFT = (0.05, 0.5)
 MISSED = (0.5, 0.9)
 """Balanced error on held-out source rows, as a fraction of the error of guessing."""
 MIN_DOMAIN_AUC = 0.6
-"""Below it, rows of one class can hardly be told apart by their domain; 0.5 is chance."""
+"""Below it, rows of one class hardly differ between the domains; 0.5 is chance."""
 MIN_SHIFT = 0.05
 """A smaller distance of two class frequencies counts as no change."""
 DISAGREEMENT = (0.15, 0.3)

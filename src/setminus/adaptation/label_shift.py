@@ -262,9 +262,6 @@ def _as_codes(name: str, labels: ArrayLike, n_classes: int) -> NDArray[np.int64]
     return codes.astype(np.int64)
 
 
-Floats = NDArray[np.float64]
-
-
 @dataclass(frozen=True)
 class Calibrator:
     """``softmax(scale * logits + bias)``.

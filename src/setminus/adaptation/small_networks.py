@@ -1,4 +1,4 @@
-"""Adaptation of rows of numbers: small networks, trained by any of the methods, handed over as plain arrays."""
+"""Adaptation of rows of numbers: small networks, trained by any of the methods and returned as arrays."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Adapted:
-    """What is left of a training.
+    """A trained network as arrays.
 
     Attributes
     ----------
@@ -72,26 +72,7 @@ def adapted(
     refine_steps: int,
     seed: int,
 ) -> Adapted:
-    """Train small networks by a method, and refine them on the target where that is asked for.
-
-    Parameters
-    ----------
-    method : str
-        One of `setminus.adaptation.methods.METHODS`, without those that need a second encoder.
-    data : DomainData
-    config : AdaptationConfig
-    label_shift : LabelShift
-        For the methods that estimate the target's class frequencies.
-    discriminator : {"full", "orthogonal"}
-        For "vada_orthogonal": what the discriminating network learns.
-    width, steps, seed : int
-    refine_steps : int
-        Steps of DIRT-T afterwards.
-
-    Returns
-    -------
-    Adapted
-    """
+    """Train small networks by one of `METHODS`, then refine them by `refine_steps` of DIRT-T."""
     networks = seeded(seed, partial(small_networks, data.source.shape[1], data.n_classes, width))
     options: dict[str, Any] = {"label_shift": label_shift} if method in WITH_PRIOR else {}
     if method == "vada_orthogonal":

@@ -57,7 +57,7 @@ class VadaConfig:
         1e-1 in the paper for MNIST to MNIST-M.
     source_class : float, default=1.0
     source_vat : float, default=1.0
-        0 saves its passes: SVHN to MNIST, and STL as the source.
+        With 0 its passes are skipped, as in the paper for SVHN to MNIST and for STL as the source.
     target_entropy, target_vat : float, default=1e-2
         1e-1 in the paper for CIFAR and STL.
     vat_radius, vat_xi, vat_power_steps
@@ -81,7 +81,7 @@ class VadaConfig:
 
 @dataclass(frozen=True)
 class Domains:
-    """What a domain term may look at.
+    """The inputs of a domain term.
 
     Parameters
     ----------
@@ -89,9 +89,9 @@ class Domains:
         The discriminator on features of each domain.
     source_labels : Tensor of shape (n,)
     target_class_logits : Tensor of shape (n, C)
-        What the classifier says of the target rows, without gradients.
+        The classifier on target rows, without gradients.
     source_weights : Tensor of shape (n,), optional
-        What a source row counts, where batches do not have the classes of the source.
+        Weights of source rows, where batches do not have the class frequencies of the source.
     """
 
     source_logits: torch.Tensor
@@ -102,7 +102,7 @@ class Domains:
 
 
 DomainTerm = Callable[[Domains], torch.Tensor]
-"""A player's loss in the game about domains: the encoder's against the discriminator, or the discriminator's."""
+"""The adversarial loss of one player: the encoder or the discriminator."""
 
 
 def plain_domain_term(domains: Domains) -> torch.Tensor:
@@ -126,7 +126,7 @@ def plain_domain_term(domains: Domains) -> torch.Tensor:
 
 
 def plain_discriminator_term(domains: Domains) -> torch.Tensor:
-    """``-mean(log D(source)) - mean(log(1 - D(target)))``: the discriminator tells the domains apart.
+    """``-mean(log D(source)) - mean(log(1 - D(target)))``: the discriminator's classification loss.
 
     Parameters
     ----------
@@ -178,9 +178,9 @@ def vada_step(
     config : VadaConfig, optional
     class_weights : Tensor of shape (C,), optional
         Of the source's cross entropy, as a weighted mean: the target's class frequency over the source's undoes a
-        shift. None weighs rows alike.
+        shift. None weighs rows equally.
     source_weights : Tensor of shape (n,), optional
-        Of source rows in the game about domains, for batches that do not have the classes of the source.
+        Of source rows in the domain losses, for batches without the class frequencies of the source.
     domain_term : callable, optional
         The encoder's; see `DomainTerm`. The orthogonal one takes the classes out of the discriminator's logits.
     discriminator_term : callable, optional
@@ -251,7 +251,7 @@ def vada_step(
                 clean_logits=clean_logits,
             )
     weights = {name: getattr(config, name) for name in terms if name != "discriminator"}
-    # what has weight 0 takes no backward pass: before the domains meet, the target's rows have none
+    # no backward pass for losses of weight 0: during the warm-up, the target's rows have none
     counted = [weight * terms[name] for name, weight in weights.items() if weight or name == "source_class"]
     update("classifier", torch.stack(counted).sum())
     return {name: loss.detach() for name, loss in terms.items()}

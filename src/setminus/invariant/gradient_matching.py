@@ -84,7 +84,7 @@ def meta_risk(
     meta_train = cross_entropy(network(x), y)
     gradients = torch.autograd.grad(meta_train, list(weights.values()), create_graph=True)
     moved = {name: w - inner_rate * g for (name, w), g in zip(weights.items(), gradients, strict=True)}
-    # copies: running statistics of weights that nobody keeps must not reach the network
+    # copies: running statistics of the virtual weights must not reach the network
     buffers = {name: buffer.clone() for name, buffer in network.named_buffers()}
     x, y = test
     meta_test = cross_entropy(functional_call(network, {**moved, **buffers}, (x,)), y)

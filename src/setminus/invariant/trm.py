@@ -77,7 +77,7 @@ class Trm(EnvironmentTask):
         self.modules = {"network": network, "transfer": self.transfer}
 
     def step(self, loop: Loop) -> None:
-        """Find the heads for the features as they are, then go down the surrogate of the transfer risk."""
+        """Fit the heads to the current features, then minimise the surrogate of the transfer risk."""
         c, heads = self.config, self.transfer.heads
         batches = self.environment_batches(loop)
         x, y = pooled(batches)
@@ -137,7 +137,7 @@ def beyond_hull(weights: torch.Tensor, beyond: float) -> torch.Tensor:
 
 
 def fit_head(head: torch.nn.Module, fixed: Environment, steps: int, rate: float) -> None:
-    """Plain gradient steps of a head on features that stay as they are."""
+    """Plain gradient steps of a head on fixed features."""
     weights = list(head.parameters())
     for _ in range(steps):
         gradients = torch.autograd.grad(risk(head, fixed), weights)

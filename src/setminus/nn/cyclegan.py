@@ -56,13 +56,13 @@ class CycleGAN:
 
 @dataclass(frozen=True)
 class CycleGANWeights:
-    """How much the consistency losses count beside the adversarial ones, which count 1.
+    """Weights of the consistency losses; the adversarial losses have weight 1.
 
     Parameters
     ----------
     cycle : float, default=10.0
     identity : float, default=5.0
-        0 saves its two passes.
+        With 0, its two passes are skipped.
     """
 
     cycle: float = 10.0
@@ -75,14 +75,14 @@ class CycleGANWeights:
 
 @dataclass(frozen=True)
 class GeneratorLosses:
-    """What the generators made of a batch, and what it cost.
+    """The generated images of a batch, and the generators' losses.
 
     Parameters
     ----------
     total : Tensor of shape ()
         ``a_to_b + b_to_a + weights.cycle * cycle + weights.identity * identity``
     terms : dict of str to Tensor of shape ()
-        Each by itself, before its weight: "a_to_b", "b_to_a", "cycle", "identity".
+        Each loss before its weight: "a_to_b", "b_to_a", "cycle", "identity".
     fake_a, fake_b : Tensor
         ``b_to_a(real_b)`` and ``a_to_b(real_a)``.
     """
@@ -94,17 +94,7 @@ class GeneratorLosses:
 
 
 def plain_adversarial(fake_logits: torch.Tensor, fakes: torch.Tensor, direction: Direction) -> torch.Tensor:
-    """``-mean(log D(fake))``, whatever the images and the direction.
-
-    Parameters
-    ----------
-    fake_logits, fakes, direction
-        See `AdversarialTerm`.
-
-    Returns
-    -------
-    Tensor of shape ()
-    """
+    """The plain GAN term ``-mean(log D(fake))``; see `AdversarialTerm`."""
     return gan_generator_loss(fake_logits)
 
 
@@ -115,7 +105,7 @@ def generator_losses(
     weights: CycleGANWeights | None = None,
     adversarial: AdversarialTerm = plain_adversarial,
 ) -> GeneratorLosses:
-    """The generators' side: fool the discriminators, come back to where you started, leave your own domain alone.
+    """The generators' side: adversarial, cycle and identity losses.
 
     Parameters
     ----------
@@ -167,7 +157,7 @@ def generator_losses(
 def discriminator_losses(
     networks: CycleGAN, real_a: torch.Tensor, real_b: torch.Tensor, fake_a: torch.Tensor, fake_b: torch.Tensor
 ) -> dict[str, torch.Tensor]:
-    """The discriminators' side: tell real images from generated ones, in each domain.
+    """The discriminators' side: classify images as real or generated, in each domain.
 
     Parameters
     ----------

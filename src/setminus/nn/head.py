@@ -19,8 +19,8 @@ class OrthogonalHead(torch.nn.Module):  # type: ignore[misc]
 
     ``log orthogonal = log_softmax(full(x)) - strength * (log_softmax(principal(x)) - log_prior) + const``
 
-    with each row normalised. It is differentiable in `x` whether or not its parts are trained. A network of finite
-    logits gives no class a probability of 0, hence the two parts always overlap.
+    with each row normalised. It is differentiable in `x` whether or not its parts are trained. Finite logits
+    give no class a probability of 0, so the two parts always overlap.
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ class OrthogonalHead(torch.nn.Module):  # type: ignore[misc]
     Attributes
     ----------
     log_prior : Tensor of shape (C,), or (1,) for "uniform"
-        A buffer, in the dtype and on the device of the first parameter of the parts. The uniform prior is the
-        same for every class, hence cancels, hence is held as a single 0.
+        A buffer, in the dtype and on the device of the first parameter of the parts. The uniform prior
+        cancels and is stored as a single 0.
     strength : Tensor of shape ()
         A buffer, or the parameter that was passed.
 

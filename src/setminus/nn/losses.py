@@ -133,7 +133,7 @@ def log_density_ratio(
 def orthogonal_logits(logits: torch.Tensor, log_ratio: torch.Tensor, direction: Direction) -> torch.Tensor:
     """The discriminator without z2: ``logit phi = logit D + log r`` from A to B, ``logit D - log r`` from B to A.
 
-    The best D between real B and generated B also tells them apart by z2, since generated images keep the z2 of
+    The optimal D between real B and generated B also uses z2, since generated images keep the z2 of
     domain A: its logit holds log Q(z2) / P(z2) = -log r, which this takes out. This is the paper's
     ``phi(D, r) = D r / (1 - D + D r)``.
 
@@ -261,7 +261,7 @@ def _log_odds(name: str, prior: Any) -> float:
 
 
 def cycle_loss(a: torch.Tensor, a_again: torch.Tensor, b: torch.Tensor, b_again: torch.Tensor) -> torch.Tensor:
-    """There and back again: ``mean|b_to_a(a_to_b(a)) - a| + mean|a_to_b(b_to_a(b)) - b|``.
+    """Cycle consistency: ``mean|b_to_a(a_to_b(a)) - a| + mean|a_to_b(b_to_a(b)) - b|``.
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ def cycle_loss(a: torch.Tensor, a_again: torch.Tensor, b: torch.Tensor, b_again:
 
 
 def identity_loss(a: torch.Tensor, a_from_a: torch.Tensor, b: torch.Tensor, b_from_b: torch.Tensor) -> torch.Tensor:
-    """A generator leaves its own domain alone: ``mean|b_to_a(a) - a| + mean|a_to_b(b) - b|``.
+    """Identity loss of generators on their own target domain: ``mean|b_to_a(a) - a| + mean|a_to_b(b) - b|``.
 
     Parameters
     ----------
@@ -305,7 +305,7 @@ def identity_loss(a: torch.Tensor, a_from_a: torch.Tensor, b: torch.Tensor, b_fr
 
 
 def conditional_entropy(logits: torch.Tensor) -> torch.Tensor:
-    """How undecided a classifier is: ``-mean_x sum_y p(y | x) log p(y | x)``, between 0 and log C.
+    """Mean entropy of a classifier's predictions: ``-mean_x sum_y p(y | x) log p(y | x)``, between 0 and log C.
 
     Parameters
     ----------
@@ -335,7 +335,7 @@ def virtual_adversarial_loss(
     clean_logits: torch.Tensor | None = None,
     generator: torch.Generator | None = None,
 ) -> torch.Tensor:
-    """How far a classifier's answer moves under the small step that moves it most (VAT, Miyato et al. 2018).
+    """The change of a classifier's prediction under the small step that changes it most (VAT, Miyato et al. 2018).
 
     ``mean KL(p(y | x) || p(y | x + radius * d))``, with p(y | x) held constant and d the unit vector, for each row,
     that maximises KL to second order. It is found from a random one by power iteration,
@@ -353,7 +353,7 @@ def virtual_adversarial_loss(
         Length of the step, in the Euclidean norm of a row.
     xi : float, default=1e-6
         Length of the step of the finite difference. The default is the paper's. For float32 images it is close to
-        rounding: the direction found still moves the answer much, but 1e-3 finds the one of the equation.
+        rounding: the direction still changes the prediction much, but 1e-3 finds the one of the equation.
     power_steps : int, default=1
     clean_logits : Tensor of shape (n, C), optional
         ``classifier(x)`` where it is there already.
@@ -366,8 +366,8 @@ def virtual_adversarial_loss(
 
     Notes
     -----
-    With dropout or noise in the classifier its answers differ between calls, and the direction is the one that leads
-    further away from the clean answer rather than the one of largest curvature.
+    With dropout or noise in the classifier its predictions differ between calls, and the direction leads further away
+    from the clean prediction rather than along the largest curvature.
 
     Examples
     --------

@@ -35,7 +35,7 @@ def seeded(seed: int, build: Callable[[], Built]) -> Built:
     ----------
     seed : int
     build : callable without arguments
-        Makes one network, or several. They are made on the CPU, hence the same for every device: move them later.
+        Makes one network, or several, on the CPU, so that weights do not depend on the device; move them afterwards.
         Under ``torch.device("meta")`` they have shapes and no weights.
 
     Returns
@@ -82,7 +82,7 @@ def check_images(
         fix = (
             "move the channels to the front: images.permute(0, 3, 1, 2)"
             if images.ndim == 4 and shape[3] == channels
-            else f"pass a batch of images with {channels} channels, or build the network with the channels that came"
+            else f"pass a batch of images with {channels} channels, or build the network for these channels"
         )
         raise UserError(f"the images have shape {shape}", expected=f"(n, {channels}, height, width); {fix}")
     sides = shape[2:]
@@ -345,7 +345,7 @@ class DomainDiscriminator(nn.Module):  # type: ignore[misc]
 
 
 class _ImageEncoder(nn.Sequential):  # type: ignore[misc]
-    """Layers that look at their images first."""
+    """Layers that check the shape of their images first."""
 
     def __init__(self, size: int, channels: int, *layers: nn.Module) -> None:
         super().__init__(*layers)

@@ -39,28 +39,28 @@ Observer = Callable[[int, Mapping[str, float]], None]
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How something is trained, whatever it is.
+    """Settings of a training, independent of the task.
 
     Parameters
     ----------
     steps : int
     seed : int
-        Of everything that is random inside a step; batches and initial weights have seeds of their own.
+        Of everything random inside a step; batches and initial weights have their own seeds.
     clip : float, optional
         Largest norm of the gradient of an update.
     ema : float, optional
         Decay of the exponential moving average of all weights, such as 0.999; none without it.
     log_every, evaluate_every, checkpoint_every : int
-        Steps between two entries, evaluations, checkpoints; 0 is at the end only.
+        Steps between two log entries, evaluations, checkpoints; 0 means at the end only.
     precision : "32-true" or "bf16-mixed"
     accelerator : str
-        As Fabric has it: cpu, cuda, mps, auto.
+        A name of Lightning Fabric: cpu, cuda, mps, auto.
     devices : int
         Processes, one on each device.
     threads : int, optional
-        Threads of each process; None leaves them as they are.
+        Threads of each process; None does not change them.
     deterministic : bool
-        Refuse operations that give other bits in another run.
+        Refuse operations that are not reproducible bit for bit.
     """
 
     steps: int
@@ -78,9 +78,9 @@ class TrainingConfig:
 
 
 class Task:
-    """What is trained: named modules, named optimizers of their weights, one step, and how to judge the result.
+    """What is trained: named modules, named optimizers of their weights, one step, and an evaluation.
 
-    What a resumed run must know beyond weights belongs in buffers of a module.
+    State that a resumed run needs besides weights must be in buffers of a module.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class Task:
         raise NotImplementedError
 
     def evaluate(self, loop: Loop) -> dict[str, Any]:
-        """Plain values to keep with the number of steps."""
+        """Plain values, kept with the number of steps."""
         return {}
 
     def rate(self, step: int) -> float:
@@ -109,7 +109,7 @@ class NotFiniteError(ArithmeticError):
 
 
 class Loop:
-    """What a task sees of its training.
+    """The training as its task sees it.
 
     Attributes
     ----------
@@ -117,9 +117,9 @@ class Loop:
         The number of this step, from 0; in `evaluate` that of the last one.
     device : torch.device
     averaged : dict of str to AveragedModel
-        The moving averages of the modules, where they were asked for.
+        The moving averages of the modules, with ``ema``.
     kept : str
-        A sentence on the last good checkpoint.
+        A sentence about the last good checkpoint.
     """
 
     def __init__(self, task: Task, config: TrainingConfig, fabric: Fabric):
@@ -134,17 +134,17 @@ class Loop:
         self._logged: dict[str, torch.Tensor | float] = {}
 
     def begin(self, index: int) -> None:
-        """Go to a step, of which nothing is logged yet."""
+        """Start a step with an empty log."""
         self.index = index
         self._logged = {}
 
     def batch(self, batches: Batches) -> Sequence[torch.Tensor]:
-        """Give the rows of this step, on this process's device: its share of them, where there are several."""
+        """The rows of this step on this process's device; with several processes, its share of them."""
         share = (self.fabric.global_rank, self.fabric.world_size)
         return [tensor.to(self.device, non_blocking=True) for tensor in batches.at(self.index, share)]
 
     def update(self, optimizer: str, loss: torch.Tensor) -> None:
-        """Go down a loss: gradients anew, their mean over processes, at most `clip` long, one step."""
+        """Minimise a loss by one step: gradients, averaged over processes and clipped to `clip`."""
         mean = self._mean(loss.detach())
         value = mean.item()
         if not math.isfinite(value):
@@ -152,7 +152,7 @@ class Loop:
                 f"the loss of {optimizer!r} is {value} at step {self.index}. {self.kept} "
                 "Lower the learning rate, or clip gradients."
             )
-        # by hand: the optimizer's own zero_grad reports to the profiler, which takes longer than a small network
+        # not zero_grad: it reports to the profiler, which takes longer than a small network
         for group in self.task.optimizers[optimizer].param_groups:
             for weight in group["params"]:
                 weight.grad = None
@@ -161,7 +161,7 @@ class Loop:
         self.log(**{optimizer: mean})
 
     def apply(self, optimizer: str) -> None:
-        """Take a step with the gradients that are there already: for a task that computes them by hand."""
+        """Take a step with the present gradients: for a task that computes them itself."""
         groups = self.task.optimizers[optimizer].param_groups
         weights = [weight for group in groups for weight in group["params"] if weight.grad is not None]
         self._average_gradients(weights)
@@ -179,7 +179,7 @@ class Loop:
         self._logged.update(values)
 
     def logged(self) -> dict[str, float]:
-        """What was logged in this step, as plain numbers."""
+        """The logged values of this step, as plain numbers."""
         return {name: float(value) for name, value in self._logged.items()}
 
     def _mean(self, value: torch.Tensor) -> torch.Tensor:
@@ -205,19 +205,19 @@ def _average(module: torch.nn.Module, decay: float) -> AveragedModel:
 
 @dataclass
 class Outcome:
-    """What is left of a training, besides the task's modules.
+    """The results of a training, besides the task's modules.
 
     Attributes
     ----------
     steps : int
     seconds : float
-        Of all parts of a training that was resumed.
+        Including the time before a resume.
     history : list of dict
-        What was logged, with the number of steps that were done.
+        The logged values, with the number of finished steps.
     evaluations : list of dict
-        What the task's `evaluate` gave, likewise.
+        The values of the task's `evaluate`, likewise.
     averaged : dict of str to Module
-        The moving averages of the modules, where they were asked for.
+        The moving averages of the modules, with ``ema``.
     """
 
     steps: int
@@ -248,7 +248,7 @@ def save_state(folder: Path, loop: Loop, outcome: Outcome) -> None:
 
 
 def restore_state(folder: Path, loop: Loop, outcome: Outcome) -> None:
-    """Take over the checkpoint of the same training."""
+    """Restore the checkpoint of the same training."""
     step, state = load_checkpoint(folder)
     _check_config(folder, state["config"], asdict(loop.config))
     if step > loop.config.steps:
@@ -283,7 +283,7 @@ def _laid_out(state: dict[str, Any], optimizer: torch.optim.Optimizer) -> dict[s
 
 
 def _check_config(folder: Path, saved: dict[str, Any], config: dict[str, Any]) -> None:
-    # a training may be made longer, and looked at more often
+    # a training may be made longer and evaluated more often
     free = {"steps", "log_every", "evaluate_every", "checkpoint_every"}
     other = {key: saved.get(key) for key in config if key not in free and saved.get(key) != config[key]}
     if other:
@@ -324,12 +324,12 @@ def train(
     Parameters
     ----------
     task : Task
-        Fresh, also where a checkpoint is resumed, whose state it then takes over.
+        A fresh one, also on resume; the state of the checkpoint is loaded into it.
     config : TrainingConfig
     folder : Path, optional
         For checkpoints; none are written without it.
     resume : bool
-        Go on from the folder's checkpoint, where there is one.
+        Continue from the folder's checkpoint, if there is one.
     observers : sequence of Observer
         Called after each logged step.
 
@@ -407,7 +407,7 @@ def _share_weights(module: torch.nn.Module, fabric: Fabric) -> None:
 
 @contextmanager
 def _unchanged(task: Task) -> Iterator[None]:
-    """Whoever looks at a training may draw random numbers and switch modules to eval: it goes on as if nobody had."""
+    """Restore random state and module modes after an evaluation, so that it does not change the training."""
     modes = {part: part.training for module in task.modules.values() for part in module.modules()}
     with torch.random.fork_rng():
         yield
@@ -417,14 +417,14 @@ def _unchanged(task: Task) -> Iterator[None]:
 
 @contextmanager
 def _settings(config: TrainingConfig, rank: int) -> Iterator[None]:
-    """The process's settings for the time of a training, and a generator that is its own."""
+    """The process's settings and random generator during a training."""
     threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     filled = torch.utils.deterministic.fill_uninitialized_memory
     try:
         torch.set_num_threads(config.threads or threads)
         torch.use_deterministic_algorithms(config.deterministic)
-        # it would fill all memory that nothing is written to yet, a tenth of the time of a step; nothing here reads it
+        # filling uninitialised memory takes a tenth of the time of a step; nothing here reads it
         torch.utils.deterministic.fill_uninitialized_memory = False
         with torch.random.fork_rng():
             # dropout and noise of two processes must differ

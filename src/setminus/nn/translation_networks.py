@@ -62,7 +62,7 @@ class DigitGenerator(nn.Module):  # type: ignore[misc]
         )
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Images of the shape that came, in [-1, 1]."""
+        """Images of the same shape, in [-1, 1]."""
         check_images(images, self.channels, multiple_of=4, at_least=8)
         return self.layers(images)
 
@@ -125,7 +125,7 @@ class UNetGenerator(nn.Module):  # type: ignore[misc]
     """Images to images of the same size, halved down to one pixel and doubled back, each level with a way across.
 
     Every level is a convolution of 4 x 4 with stride 2 down and a transposed one up; what enters a level is passed
-    across to what leaves it. InstanceNorm, hence each image for itself.
+    across to what leaves it. InstanceNorm treats each image by itself.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ class UNetGenerator(nn.Module):  # type: ignore[misc]
         )
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Images of the shape that came, in [-1, 1]."""
+        """Images of the same shape, in [-1, 1]."""
         check_images(images, self.channels, size=self.size)
         return self.layers(images)
 

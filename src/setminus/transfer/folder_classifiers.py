@@ -359,7 +359,9 @@ def check_principal(principal: nn.Module, probe: torch.Tensor) -> None:
             f"({len(probe)}, 2), of domain A and domain B. A classifier of other classes cannot be subtracted.",
         )
     if not bool(torch.isfinite(logits).all()):
-        raise UserError("the principal classifier gives logits that are not finite", expected="numbers, train it anew")
+        raise UserError(
+            "the principal classifier gives logits that are not finite", expected="finite numbers; train it again"
+        )
 
 
 def _column_accuracy(column: nn.Module, held_out: Part) -> HeldOutAccuracy:

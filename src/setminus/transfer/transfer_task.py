@@ -200,7 +200,7 @@ class TransferTask(Task):
         if a.shape[1:] != b.shape[1:]:
             raise UserError(
                 f"images of A have the shape {tuple(a.shape[1:])}, those of B {tuple(b.shape[1:])}",
-                do="resize them alike.",
+                do="resize them to the same size.",
             )
         self.networks = networks
         self.weights = config.weights
