@@ -70,6 +70,7 @@ def test_a_missing_number_is_a_gap():
 
 
 def test_a_log_scale_leaves_out_what_it_cannot_show():
+    assert values(layers(drawn(Line([1, 10], [float("inf"), 2.0], "a")), "line")[0], "y") == [None, 2.0]
     spec = drawn(Line([1, 10], [0.0, 2.0], "a"), y_scale="log")
     assert values(layers(spec, "line")[0], "y") == [None, 2.0]
     assert values(layers(spec, "point")[0], "y") == [2.0]
@@ -135,6 +136,11 @@ def test_bars_stand_beside_each_other_above_their_names():
     ends = [*zip(values(histogram, "x"), values(histogram, "x2"), strict=True)]
     assert all(low < middle < high for (low, high), middle in zip(ends, [0.25, 0.75], strict=True))
     assert ends[0][1] <= ends[1][0]
+
+
+def test_names_that_differ_in_spaces_only_keep_their_places():
+    (bars,) = drawn(Bars(["a b", "a  b"], [1, 2], "one"))["layer"]
+    assert values(bars, "x") == bars["encoding"]["x"]["scale"]["domain"] == ["a b", "a  b"]
 
 
 def test_dots_of_several_series_share_a_row_in_lanes():

@@ -26,6 +26,7 @@ IMPORTS = (
     "setminus.commands.app setminus.commands.display setminus.commands.applying setminus.commands.auditing "
     "setminus.commands.describing setminus.commands.fitting setminus.commands.reporting skops.io jinja2"
 )
+WARM_UP = "from setminus.report.page import vega_script; vega_script()"
 TORCH_IMPORTS = "setminus.commands.adapting setminus.commands.restyling setminus.commands.translating PIL.Image"
 
 
@@ -57,6 +58,8 @@ class Forks:
         self.imports = [*IMPORTS.split(), *(TORCH_IMPORTS.split() if torch else [])]
 
     def __enter__(self):
+        # bundling the script of the page takes threads, which do not survive a fork: have it cached before
+        subprocess.run([sys.executable, "-c", WARM_UP], cwd=PROJECT, check=True)
         env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8", "COLUMNS": "100"}
         self.server = subprocess.Popen(
             [sys.executable, "-m", "tests.fuzz.forks", *self.imports],

@@ -36,7 +36,7 @@ def test_every_command_that_measured_a_part_is_named_once(toy_records):
     parts = [{**record, "command": f"reproduce --seeds {n // 2}"} for n, record in enumerate(toy_records)]
     assert made_by(parts)["commands"] == ["reproduce --seeds 0", "reproduce --seeds 1"]
     page = build_page(parts)
-    assert "<p>By <code>reproduce --seeds 0</code>, <code>reproduce --seeds 1</code> with" in page
+    assert "<code>reproduce --seeds 0</code>, <code>reproduce --seeds 1</code> with" in page
 
 
 def test_settings_within_others_are_named_where_they_differ(toy_records):

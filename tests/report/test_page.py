@@ -196,15 +196,15 @@ def test_a_page_is_written_whole_or_not_at_all(record, tmp_path):
 
 def test_the_script_is_kept_among_the_caches(record, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    page_module._vega_script.cache_clear()
-    first = page_module._vega_script()
+    page_module.vega_script.cache_clear()
+    first = page_module.vega_script()
     (kept,) = (tmp_path / "setminus").iterdir()
     assert kept.read_text() == first
     # one that was cut short is made again
     kept.write_text(first[:1000])
-    page_module._vega_script.cache_clear()
-    assert page_module._vega_script() == first
+    page_module.vega_script.cache_clear()
+    assert page_module.vega_script() == first
     # and where nothing can be kept, there is a page all the same
     monkeypatch.setenv("XDG_CACHE_HOME", str(kept))
-    page_module._vega_script.cache_clear()
-    assert page_module._vega_script() == first
+    page_module.vega_script.cache_clear()
+    assert page_module.vega_script() == first

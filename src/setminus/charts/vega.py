@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import ceil, floor, log10
+from math import ceil, floor, isfinite, log10
 from textwrap import wrap
 from typing import Any
 
@@ -108,7 +108,7 @@ def vega_lite(chart: Chart, signs: Mapping[str, int] | None = None, *, width: in
 
 def view(chart: Chart, signs: Mapping[str, int], width: int | str) -> Spec:
     """The layers of a chart, and the size of its axes."""
-    axes = _Axes(chart, len(signs))
+    axes = _Axes(chart)
     layers: Layers = []
     n_rules = n_surfaces = 0
     for mark in chart.marks:
@@ -142,7 +142,7 @@ def view(chart: Chart, signs: Mapping[str, int], width: int | str) -> Spec:
 class _Axes:
     """The encodings of both axes, the same in every layer."""
 
-    def __init__(self, chart: Chart, n_series: int) -> None:
+    def __init__(self, chart: Chart) -> None:
         self.chart = chart
         self.names = _names(chart)
         self.rows = list(dict.fromkeys(row for mark in chart.marks if isinstance(mark, Dots) for row in mark.rows))
@@ -171,7 +171,8 @@ class _Axes:
         """Whether an axis can show a number."""
         if value is None or isinstance(value, str):
             return value is not None
-        return value == value and (value > 0 or (self.chart.x_scale if axis == "x" else self.chart.y_scale) != "log")
+        scale = self.chart.x_scale if axis == "x" else self.chart.y_scale
+        return isfinite(value) and (value > 0 or scale != "log")
 
     def label(self, series: str, x: Any, y: Any, interval: tuple[Any, Any] = (None, None), note: str = "") -> str:
         """The text that pointing at a mark shows."""
@@ -211,12 +212,15 @@ class _Axes:
         if not upright:
             # a fixed expression: the names themselves carry the line breaks
             axis["labelExpr"] = "split(datum.label, '\\n')"
-        self.wrapped = {name: name if upright else "\n".join(wrap(name, 14)) for name in self.names}
+        lines = {name: "\n".join(wrap(name, 14)) for name in self.names}
+        # wrapping drops spaces, which may be all that two names differ by
+        wrapped = not upright and len({*lines.values()}) == len(self.names)
+        self.places = lines if wrapped else {name: name for name in self.names}
         return {
             "type": "nominal",
             "title": self.chart.x_label or None,
             "sort": None,
-            "scale": {"domain": list(dict.fromkeys(self.wrapped.values()))},
+            "scale": {"domain": list(self.places.values())},
             "axis": axis,
         }
 
@@ -350,13 +354,13 @@ def _band(axes: _Axes, x: Numbers, low: Numbers, high: Numbers, colour: str) -> 
 
 
 def _bars(axes: _Axes, bars: Bars, sign: Sign) -> Layers:
-    number, count = axes.bars.index(bars), len(axes.bars)
+    number, count = next(n for n, one in enumerate(axes.bars) if one is bars), len(axes.bars)
     style: Spec = {"color": sign.colour, "orient": "vertical"}
     named = bool(axes.names)
     if named:
         offset = {"field": "s", "type": "nominal", "scale": {"domain": list(range(count)), "paddingInner": 0.08}}
         encoding: Spec = {"xOffset": offset} if count > 1 else {}
-        rows = [{"x": axes.wrapped[str(x)], "s": number, "name": str(x)} for x in bars.x]
+        rows = [{"x": axes.places[str(x)], "s": number, "name": str(x)} for x in bars.x]
     else:
         middles = [float(x) for x in bars.x if x is not None and not isinstance(x, str)]
         step = min((b - a for a, b in pairwise(middles)), default=1.0)
@@ -372,9 +376,9 @@ def _bars(axes: _Axes, bars: Bars, sign: Sign) -> Layers:
     for i, (row, y) in enumerate(zip(rows, bars.y, strict=True)):
         ends = (None, None) if low is None or high is None else (low[i], high[i])
         row |= {"y": y, "label": axes.label(bars.name, row.pop("name"), y, ends)}
-        if y is not None and None not in ends:
+        if axes.known(y, "y") and axes.known(ends[0], "y") and axes.known(ends[1], "y"):
             whiskers.append({**row, "x": row.get("middle", row["x"]), "low": ends[0], "high": ends[1]})
-    known = [row for row in rows if row["y"] is not None]
+    known = [row for row in rows if axes.known(row["y"], "y")]
     layers = [axes.at("bar", known, style, tooltip={"field": "label"}, **encoding)]
     if whiskers:
         layers += _whiskers(axes, whiskers, SOFT, **(encoding if named else {}))
@@ -390,7 +394,7 @@ def _dots(axes: _Axes, dots: Dots, sign: Sign) -> Layers:
     form = axes.chart.x_format
     rows = []
     for i, (row, x, low, high) in enumerate(zip(dots.rows, dots.x, dots.low, dots.high, strict=True)):
-        if x is None:
+        if not axes.known(x, "x"):
             continue
         name = dots.notes[i] if dots.notes else dots.name
         ends = (
@@ -411,7 +415,7 @@ def _dots(axes: _Axes, dots: Dots, sign: Sign) -> Layers:
 
 def _span(axes: _Axes, span: Span) -> Spec:
     rows = zip(span.rows, span.low, span.high, strict=True)
-    values = [{"x": low, "x2": high, "y": row} for row, low, high in rows if low is not None]
+    values = [{"x": low, "x2": high, "y": row} for row, low, high in rows if axes.known(low, "x")]
     return axes.at("bar", values, {"color": GREY, "opacity": 0.25}, x2={"field": "x2"})
 
 
@@ -488,7 +492,7 @@ def _shown(chart: Chart, axis: str) -> list[float]:
         for part in parts:
             values = getattr(mark, part, None)
             found += [] if values is None or isinstance(values, int | float) else list(values)
-    return [float(value) for value in found if isinstance(value, int | float) and value == value]
+    return [float(value) for value in found if isinstance(value, int | float) and isfinite(value)]
 
 
 def _ends(chart: Chart) -> tuple[tuple[float, float], tuple[float, float]]:

@@ -19,7 +19,7 @@ from setminus.report.audit import audit_section
 from setminus.report.fairness import fairness_section
 from setminus.report.translation import translation_section
 
-__all__ = ["build_page", "experiment_sections", "made_by", "same_experiment", "write_page"]
+__all__ = ["build_page", "experiment_sections", "made_by", "same_experiment", "vega_script", "write_page"]
 
 SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "adapted_table": adapted_table_section,
@@ -62,7 +62,7 @@ def build_page(records: Sequence[dict[str, Any]]) -> str:
         records=[_made_by(group) for group in groups],
         sections=sections,
         figures_json=_script_safe(json.dumps(figures, allow_nan=False)),
-        vega_js=_vega_script(),
+        vega_js=vega_script(),
     )
     return page
 
@@ -165,7 +165,7 @@ def _environment(packages: Iterable[str]) -> Any:
 
 
 @functools.cache
-def _vega_script() -> str:
+def vega_script() -> str:
     """The script that draws the figures. It is cached in the user's folder, since bundling it takes two seconds."""
     try:
         import vl_convert
