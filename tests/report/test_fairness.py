@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from setminus.report.fairness import draw_picture, fairness_section, frontier_rows
+from setminus.report.fairness import draw_picture, fairness_section, frontier_chart, frontier_rows
 from setminus.report.page import build_page
 
 
@@ -118,3 +118,20 @@ def test_columns_notes_and_commands_are_shown_where_there_are_some(altered):
     assert page.count("left out: too few") == 7
     assert "2 more warnings are in the table" in page
     assert "setminus apply model.skops new.csv setminus info model.skops" in page
+
+
+def test_every_best_trade_is_in_sight_also_one_that_beats_the_model_before(altered):
+    frontier = altered["metrics"]["frontier"]
+    frontier["best"][1]["score"], frontier["untouched"]["score"] = 0.95, 0.8
+    chart = frontier_chart(frontier, [{"name": "after, test rows", "gap": 0.3, "score": 0.79}])
+    (low, high), (_, right) = chart.y_range, chart.x_range
+    assert low < 0.79 < 0.95 < high and right > 0.3
+    assert [mark.name for mark in chart.marks] == ["best trades", "before", "chosen", "after, test rows", "tolerance"]
+    assert (chart.y_format, chart.y_label, chart.x_label) == ("%", "accuracy", "equalized odds gap (sum)")
+    assert [mark.open for mark in chart.marks[1:4]] == [False, False, True]
+
+
+def test_offsets_take_the_place_of_a_threshold(altered):
+    frontier = altered["metrics"]["frontier"]
+    frontier["best"] = [{"strength": 0.5, "offsets": [0.0, -0.5, 0.25], "score": 0.7, "gap": 0.01}]
+    assert frontier_chart(frontier, []).marks[0].notes == ["strength 0.50, offsets 0, -0.5, 0.25"]

@@ -183,34 +183,29 @@ class Frontier:
 
         A notebook shows it; ``frontier.plot().save("frontier.png")`` writes a PNG or SVG file; needs the extra `cli`.
         """
-        from setminus.charts.chart import Points
-        from setminus.charts.frontier import FRONTIER_SIGNS, frontier_chart
+        from setminus.charts.chart import Chart, Line, Points
         from setminus.charts.picture import plot
 
-        untouched = np.flatnonzero((self.offsets == 0).all(axis=1))
-        extra = Points(self.gap[untouched].tolist(), self.score[untouched].tolist(), "offsets 0", role="reference")
-        chart = frontier_chart(
-            self.score_name,
-            self.gap_name,
-            [self._point(i) for i in self.pareto()],
-            [("chosen", "chosen", self._point(self.chosen))],
-            background=[extra],
-        )
+        best, untouched = self.pareto(), np.flatnonzero((self.offsets == 0).all(axis=1))
+        gaps, scores = self.gap[best], self.score[best]
         # a strength at offsets 0 may be far from the best trades, and those are what the reader looks at
-        gaps, scores = self.gap[self.pareto()], self.score[self.pareto()]
         low, high = float(scores.min()), float(scores.max())
         margin = max(0.1 * (high - low), 1e-3)
-        widest = 1.2 * max(float(gaps.max()), 0.01)
-        chart = replace(chart, x_range=(0.0, widest), y_range=(low - margin, high + margin))
-        return plot([chart], widths=[460], signs=FRONTIER_SIGNS)
-
-    def _point(self, index: Any) -> dict[str, Any]:
-        """A point as a record has it."""
-        decision: dict[str, Any] = {"offsets": self.offsets[index].tolist()}
-        if self.offsets.shape[1] == 2:
-            decision = {"threshold": float(self.threshold[index])}
-        numbers = {name: float(getattr(self, name)[index]) for name in ("strength", "score", "gap")}
-        return {**numbers, **decision}
+        score = self.score_name.replace("_", " ")
+        chart = Chart(
+            f"{score.capitalize()} against gap, out of fold",
+            self.gap_name.replace("_", " "),
+            score,
+            [
+                Points(self.gap[untouched].tolist(), self.score[untouched].tolist(), "offsets 0", role="reference"),
+                Line(gaps.tolist(), scores.tolist(), "best trades"),
+                Points([float(self.gap[self.chosen])], [float(self.score[self.chosen])], "chosen", role="chosen"),
+            ],
+            x_range=(0.0, 1.2 * max(float(gaps.max()), 0.01)),
+            y_range=(low - margin, high + margin),
+        )
+        # the second sign: blue, which stands out from the chosen point
+        return plot([chart], widths=[460], signs={"best trades": 1})
 
 
 def _accuracy(confusion: Floats) -> Floats:

@@ -9,12 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from setminus.auditing.plot import choose_shown, rate_charts
-from setminus.charts.chart import Chart, spread_evenly
-from setminus.charts.frontier import FRONTIER_SIGNS, decision_text, frontier_chart
+from setminus.charts.chart import Chart, Line, Mark, Points, Rule, spread_evenly
 from setminus.charts.vega import figures
-from setminus.report.audit import audited
+from setminus.report.audit import GAPS, audited
 
-__all__ = ["draw_picture", "fairness_section"]
+__all__ = ["decision_text", "draw_picture", "fairness_section", "frontier_chart", "frontier_rows"]
 
 HEADINGS = {
     "ignored": ("Ignored", "What the model ignores"),
@@ -33,6 +32,8 @@ GAP_KEYS = {
     "demographic_parity": "demographic_parity",
 }
 """The names of gaps in a frontier, and their keys in an audit."""
+FRONTIER_SIGNS = {"best trades": 31}
+"""A solid blue line, which stands out from the chosen point."""
 MAX_ROWS = 40
 """Best trades in the table; the figure has them all."""
 
@@ -59,7 +60,7 @@ def fairness_section(record: dict[str, Any]) -> dict[str, Any]:
     gap = GAP_KEYS[frontier["gap_name"]]
     shared = audited(record, [before, after], gap, headings=HEADINGS)
     tested = _tested([before, after], gap, frontier["score_name"])
-    (trade,) = figures([_trade_chart(frontier, tested)], "frontier", FRONTIER_SIGNS)
+    (trade,) = figures([frontier_chart(frontier, tested)], "frontier", FRONTIER_SIGNS)
     return {
         **shared,
         "template": "fairness.html.j2",
@@ -98,7 +99,7 @@ def draw_picture(record: dict[str, Any], path: str | os.PathLike[str]) -> None:
     models = [record["metrics"]["models"][0], record["metrics"]["models"][-1]]
     frontier = record["metrics"]["frontier"]
     gap = GAP_KEYS[frontier["gap_name"]]
-    trade = _trade_chart(frontier, _tested(models, gap, frontier["score_name"]))
+    trade = frontier_chart(frontier, _tested(models, gap, frontier["score_name"]))
     shown = choose_shown(models[-1]["audit"], record["task"].get("labels", {}))
     titled = [(title, model["audit"]) for title, model in zip(("before", "after"), models, strict=True)]
     rates = rate_charts(titled, shown, shown.judged[0], ["true_positive_rate", "false_positive_rate"])
@@ -123,14 +124,67 @@ def frontier_rows(frontier: dict[str, Any], tested: Sequence[dict[str, Any]]) ->
     return [{**row, "decision": decision_text(row).split(" ", 1)[1] if "strength" in row else ""} for row in rows]
 
 
-def _trade_chart(frontier: dict[str, Any], tested: Sequence[dict[str, Any]]) -> Chart:
+def decision_text(point: Mapping[str, Any]) -> str:
+    """How a point decides: a threshold for two classes, an offset for each of more.
+
+    Examples
+    --------
+    >>> decision_text({"threshold": 0.4912})
+    'threshold 0.491'
+    >>> decision_text({"offsets": [0.0, -0.5, 0.25]})
+    'offsets 0, -0.5, 0.25'
+    """
+    if "threshold" in point:
+        return f"threshold {point['threshold']:.3f}"
+    return "offsets " + ", ".join(f"{offset:g}" for offset in point["offsets"])
+
+
+def frontier_chart(frontier: Mapping[str, Any], tested: Sequence[Mapping[str, Any]]) -> Chart:
+    """Score against gap: the best trades, the model before, the chosen point, both on the test rows, the tolerance.
+
+    Parameters
+    ----------
+    frontier : mapping
+        `best` (a list of points), `chosen`, `untouched`, `tolerance`, `score_name` and `gap_name`.
+    tested : sequence of mappings
+        `name`, `gap` and `score` on the test rows, before and after.
+
+    Returns
+    -------
+    Chart
+    """
+
+    def note(point: Mapping[str, Any]) -> str:
+        return f"strength {point['strength']:.2f}, {decision_text(point)}" if "strength" in point else ""
+
+    best = frontier["best"]
+    gaps, scores = [point["gap"] for point in best], [point["score"] for point in best]
     marked: list[tuple[str, Any, Mapping[str, Any]]] = [
         ("before", "before", frontier["untouched"]),
         ("chosen", "chosen", frontier["chosen"]),
         *((one["name"], role, one) for one, role in zip(tested, ("before", "chosen"), strict=False)),
     ]
-    names = frontier["score_name"], frontier["gap_name"]
-    return frontier_chart(*names, frontier["best"], marked, tolerance=frontier["tolerance"])
+    marks: list[Mark] = [Line(gaps, scores, "best trades", notes=[note(point) for point in best])]
+    for name, role, point in marked:
+        hollow = "strength" not in point
+        marks.append(Points([point["gap"]], [point["score"]], name, notes=[note(point)], role=role, open=hollow))
+    marks.append(Rule(frontier["tolerance"], "tolerance", axis="x"))
+    # from the lowest marked score: guessing is far below and of no interest
+    compared = [point["score"] for _, _, point in marked]
+    high = max([*compared, *scores])
+    low = min([*compared, high - 0.02])
+    widest = max([*(point["gap"] for _, _, point in marked), *gaps, frontier["tolerance"], 0.01])
+    score = frontier["score_name"].replace("_", " ")
+    return Chart(
+        f"{score.capitalize()} against gap",
+        GAPS[GAP_KEYS[frontier["gap_name"]]].lower(),
+        score,
+        marks,
+        x_range=(0.0, 1.06 * widest),
+        y_range=(low - 0.1 * (high - low), high + 0.15 * (high - low)),
+        y_format="%" if frontier["score_name"].endswith("accuracy") else "",
+        height=330,
+    )
 
 
 def _tested(models: Sequence[dict[str, Any]], gap: str, score: str) -> list[dict[str, Any]]:
