@@ -1,10 +1,9 @@
 """What a seed costs: one run after another, or all seeds of a process stacked in one network.
 
-``python -m benchmarks.stacked_seeds`` trains the network of the fairness experiments on made-up rows in four ways,
+``python -m benchmarks.stacked_seeds`` trains the network of the fairness experiments on made-up rows in three ways,
 each for the same seeds and steps and with one thread in a process: two processes that train one seed at a time, one
-process with all seeds stacked by vmap or layer by layer, and two processes with half of them stacked layer by layer
-in each. Beside the seconds that pass it gives those that processors work, which other work on the machine lengthens
-less.
+process with all seeds stacked, and two processes with half of them stacked in each. It gives the elapsed seconds and
+the processor's, which other work on the machine lengthens less.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ from multiprocessing import get_context
 from statistics import median
 
 import torch
-from setminus_paper.stacked import Stacked
-from setminus_paper.stacked_layers import StackedLayers
+from setminus_paper.stacked import StackedLayers
 from torch.nn.functional import cross_entropy
 
 from benchmarks.speed import Ratio, table
@@ -34,21 +32,20 @@ BATCH = 64
 Weights = dict[int, list[float]]
 """Of each seed."""
 
-ONE_BY_ONE, VMAP = "2 processes, one by one", "1 process, vmap"
-STACKED, HALVES = "1 process, layers", "2 processes, layers"
-WAYS = (ONE_BY_ONE, VMAP, STACKED, HALVES)
+ONE_BY_ONE, STACKED, HALVES = "2 processes, one by one", "1 process, stacked", "2 processes, stacked"
+WAYS = (ONE_BY_ONE, STACKED, HALVES)
 
 
 class Seeds(Task):
     """The networks of some seeds, each with batches of its own: stacked where there are several."""
 
-    def __init__(self, seeds: list[int], stack: type[Stacked] | type[StackedLayers] = StackedLayers):
+    def __init__(self, seeds: list[int]):
         generator = torch.Generator().manual_seed(0)
         x = torch.randn(ROWS, FEATURES, generator=generator)
         y = (x[:, 0] + torch.randn(ROWS, generator=generator) > 0).long()
         self.batches = [Batches(x, y, size=BATCH, seed=seed) for seed in seeds]
         networks = [_network(seed) for seed in seeds]
-        net = networks[0] if len(networks) == 1 else stack(networks)
+        net = networks[0] if len(networks) == 1 else StackedLayers(networks)
         self.modules = {"net": net}
         self.optimizers = {"net": torch.optim.Adam(net.parameters(), 1e-3, fused=True)}
 
@@ -70,7 +67,7 @@ class Seeds(Task):
 
 
 def run(seeds: int = 10, steps: int = 300, repeats: int = 5) -> list[Ratio]:
-    """Time the four ways in turns, print what they cost for each seed, and say which one is quickest."""
+    """Time the three ways in turns, print what they cost for each seed, and say which one is quickest."""
     passed: dict[str, list[float]] = {name: [] for name in WAYS}
     worked: dict[str, list[float]] = {name: [] for name in WAYS}
     everyone = list(range(seeds))
@@ -80,7 +77,6 @@ def run(seeds: int = 10, steps: int = 300, repeats: int = 5) -> list[Ratio]:
         one, two = (stack.enter_context(_processes(number)) for number in (1, 2))
         ways: dict[str, Callable[[], tuple[Weights, float]]] = {
             ONE_BY_ONE: lambda: _train_all(two, [[seed] for seed in everyone], steps),
-            VMAP: lambda: _train_all(one, [everyone], steps, Stacked),
             STACKED: lambda: _train_all(one, [everyone], steps),
             HALVES: lambda: _train_all(two, halves, steps),
         }
@@ -95,11 +91,11 @@ def run(seeds: int = 10, steps: int = 300, repeats: int = 5) -> list[Ratio]:
                 worked[name].append(work / seeds)
     ratios = []
     for kind, seconds in (("a seed", passed), ("a seed, work of processors", worked)):
-        for ours, reference in itertools.combinations((HALVES, STACKED, VMAP, ONE_BY_ONE), 2):
+        for ours, reference in itertools.combinations((HALVES, STACKED, ONE_BY_ONE), 2):
             cost = median(seconds[ours]), median(seconds[reference])
             ratios.append(Ratio(f"{ours} / {reference}: {kind}", *cost, bar=1.0))
     print(table(ratios))
-    for name in (VMAP, STACKED, HALVES):
+    for name in (STACKED, HALVES):
         print(f"largest difference of a weight, {name}: {difference(found[name], found[ONE_BY_ONE]):.0e}")
     print(f"quickest for {seeds} seeds of {steps} steps: {min(passed, key=lambda name: median(passed[name]))}")
     return ratios
@@ -110,24 +106,17 @@ def difference(a: Weights, b: Weights) -> float:
     return max(abs(x - y) for seed in a for x, y in zip(a[seed], b[seed], strict=True))
 
 
-def train_seeds(
-    seeds: list[int], steps: int, stack: type[Stacked] | type[StackedLayers] = StackedLayers
-) -> tuple[Weights, float]:
+def train_seeds(seeds: list[int], steps: int) -> tuple[Weights, float]:
     """The weights that each seed ends with, and the seconds that the processor worked."""
     start = time.process_time()
-    task = Seeds(seeds, stack)
+    task = Seeds(seeds)
     train(task, TrainingConfig(steps=steps, log_every=0))
     work = time.process_time() - start
     return dict(zip(seeds, task.weights(), strict=True)), work
 
 
-def _train_all(
-    pool: ProcessPoolExecutor,
-    groups: list[list[int]],
-    steps: int,
-    stack: type[Stacked] | type[StackedLayers] = StackedLayers,
-) -> tuple[Weights, float]:
-    parts = list(pool.map(train_seeds, groups, [steps] * len(groups), [stack] * len(groups)))
+def _train_all(pool: ProcessPoolExecutor, groups: list[list[int]], steps: int) -> tuple[Weights, float]:
+    parts = list(pool.map(train_seeds, groups, [steps] * len(groups)))
     return {seed: weights for part, _ in parts for seed, weights in part.items()}, sum(work for _, work in parts)
 
 

@@ -32,7 +32,7 @@ from setminus.nn.networks import DigitClassifier, mlp, seeded
 from setminus.nn.training import Loop, Task, TrainingConfig, train
 from setminus.progress import tracked
 from setminus_paper.data.images import load_images
-from setminus_paper.stacked_layers import StackedLayers
+from setminus_paper.stacked import StackedLayers
 
 __all__ = [
     "DigitSize",

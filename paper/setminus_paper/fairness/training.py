@@ -16,7 +16,7 @@ from setminus.nn.batches import Batches
 from setminus.nn.networks import mlp, seeded
 from setminus.nn.training import Loop, Task, TrainingConfig, train
 from setminus_paper.fairness.trials import Codes, Floats, Part, Predictions, Trials
-from setminus_paper.stacked_layers import StackedLayers
+from setminus_paper.stacked import StackedLayers
 
 __all__ = [
     "EPOCHS",
