@@ -63,23 +63,9 @@ def degrees_between(a: Floats, b: Floats) -> float:
 
 
 def boundary_axis(classifier: Classifier, points: Floats, step: float = 1e-4) -> tuple[Floats, float]:
-    """Direction across the boundary of a classifier of two classes, and how much it turns along the boundary.
+    """The direction across a boundary between two classes, and the root mean square angle of the normals to it.
 
-    Parameters
-    ----------
-    classifier : callable
-        From points of shape (n, d) to probabilities of shape (n, 2).
-    points : array of shape (n, d)
-        Where to look; only those with a probability between 0.4 and 0.6 count.
-    step : float
-        Of the central differences.
-
-    Returns
-    -------
-    axis : array of shape (d,)
-        The unit vector that the unit normals come closest to, whatever their signs.
-    turn : float
-        Root mean square of the angles between the normals and the axis, in degrees.
+    Of `points`, which surround the boundary, only those with a probability between 0.4 and 0.6 count.
 
     Examples
     --------

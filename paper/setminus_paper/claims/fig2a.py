@@ -1,4 +1,4 @@
-"""Figure 2a: the test loss of importance sampling and of the formula as z1 says more and more about y."""
+"""Figure 2a: the test loss of importance sampling and of the formula as z1 predicts y better and better."""
 
 from __future__ import annotations
 
@@ -41,20 +41,13 @@ GENTLE = {
     "quick": Schedule(rows=4000, steps=300, batch=128, rate=0.03),
     "paper": Schedule(rows=48_000, steps=2000, batch=512, rate=0.03),
 }
-"""Larger batches at a lower rate: how much of the figure is the training's doing."""
+"""Larger batches at a lower rate: how much of the figure depends on the training."""
 DIGIT_SIZE = {"quick": DigitSize(), "paper": DigitSize(pixels=28, width=64, test_rows=12_000)}
 DIGIT_SEEDS = {"quick": 3, "paper": 10}
 
 
 def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
-    """One run for each divergence, on Gaussians and on colored digits; the latter for the first few seeds.
-
-    Examples
-    --------
-    >>> runs = plan("quick", (0, 1, 2, 3))
-    >>> runs[0].config["data"], runs[0].config["divergence"], runs[-1].config["data"], runs[-1].seeds
-    ('gaussians', 0.03, 'colored digits', (0, 1, 2))
-    """
+    """One run for each divergence, on Gaussians and on colored digits; the latter for the first few seeds."""
     gaussians, size = GAUSSIANS[scale], DIGIT_SIZE[scale]
     trainings = [
         *((strength, DIGITS[scale]) for strength in LAMBDAS),

@@ -37,14 +37,7 @@ DIGIT_RATES = (0.01, 0.03, 0.1, 0.2)
 
 
 def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
-    """One run for each learning rate, on Gaussians and on colored digits; the latter for the first few seeds.
-
-    Examples
-    --------
-    >>> runs = plan("quick", (0, 1, 2, 3))
-    >>> [run.config["rate"] for run in runs if run.config["data"] == "gaussians"]
-    [0.003, 0.01, 0.03, 0.1, 0.2]
-    """
+    """One run for each learning rate, on Gaussians and on colored digits; the latter for the first few seeds."""
     gaussians = [replace(GAUSSIANS[scale], rate=rate) for rate in GAUSSIAN_RATES]
     digits = [replace(DIGITS[scale], rate=rate) for rate in DIGIT_RATES]
     size = DIGIT_SIZE[scale]

@@ -1,7 +1,7 @@
-r"""Figure 2c on colored digits: what the trained ``full \ principal`` says, against the two true values of p(y|z2).
+r"""Figure 2c on colored digits: probabilities of the trained ``full \ principal``, and the two true values of p(y|z2).
 
 Three ways to the same classifier are compared: the formula with classifiers trained as
-`fit_domain_classifier` trains them, the same after one short epoch at a constant rate (what the care is worth), and
+`fit_domain_classifier` trains them, the same after one short epoch at a constant rate (the effect of the training), and
 importance sampling with the weights that the same principal classifier gives.
 """
 
@@ -56,13 +56,7 @@ CONFIGS = {
 
 
 def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
-    """One run: three classifiers on the same digits, for each seed.
-
-    Examples
-    --------
-    >>> plan("quick", (0,))[0].config["pixels"]
-    16
-    """
+    """One run: three classifiers on the same digits, for each seed."""
     config = CONFIGS[scale]
     return [Run("fig2c", {"scale": scale, **asdict(config)}, seeds, partial(measure, config=config), "32-true")]
 
@@ -93,16 +87,7 @@ def measure(seeds: tuple[int, ...], *, config: DigitsConfig) -> Iterator[dict[st
 
 
 def shrunk_digits(pixels: int) -> NDArray[np.uint8]:
-    """All digits of MNIST, black and white, of this size.
-
-    Parameters
-    ----------
-    pixels : int
-
-    Returns
-    -------
-    uint8 array of shape (70000, pixels, pixels, 1)
-    """
+    """All digits of MNIST, black and white, of this size."""
     digits = np.concatenate([load_images("mnist", part).x for part in ("train", "test")])
     if digits.shape[1] == pixels:
         return digits

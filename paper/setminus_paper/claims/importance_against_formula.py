@@ -2,7 +2,7 @@ r"""Two ways to the orthogonal classifier, trained side by side where p(y | z2) 
 
 Importance sampling fits a network on rows weighted with ``phi = p(y) / w_1(y | x)``; the formula fits the same network
 on plain rows and takes ``full \ principal``. Both start from the same weights, see the same batches and are given the
-exact principal classifier, so that nothing but the way differs. They are judged where z1 is independent of y and
+exact principal classifier, so that nothing else differs. They are evaluated where z1 is independent of y and
 otherwise as it was: there ``-L_IS(w) = E[-sum_y p(y | z2) log w(x)_y]`` is the test loss, and its excess over that of
 p(y | z2) is ``E[KL(p(y | z2) || w(x))]``.
 """
@@ -67,7 +67,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class DigitSize:
-    """Images of `pixels` x `pixels`, a network of `width`, and `test_rows` images to judge by."""
+    """Images of `pixels` x `pixels`, a network of `width`, and `test_rows` test images."""
 
     pixels: int = 16
     width: int = 8
@@ -127,17 +127,6 @@ def gaussian_model(divergence: float, distance: float = 2.0) -> GaussianModel:
 
     With d the distance of the means of z1, Pearson's ``D(p(z1) || p(z1 | y))`` is ``(exp(d^2) - 1) / 4`` for either y.
 
-    Parameters
-    ----------
-    divergence : float
-        0 makes z1 useless.
-    distance : float
-        Between the means of z2.
-
-    Returns
-    -------
-    GaussianModel
-
     Examples
     --------
     >>> z1_means = gaussian_model(divergence=(np.exp(4) - 1) / 4).means[:, 0]
@@ -160,7 +149,7 @@ def gaussian_figures(model: GaussianModel) -> dict[str, float]:
     """
     divergence = math.expm1(float(model.means[1, 0] - model.means[0, 0]) ** 2) / 4
     nodes, weights = np.polynomial.hermite_e.hermegauss(100)
-    # both classes alike by symmetry: one of them is the expectation over y
+    # both classes are equal by symmetry: one of them is the expectation over y
     log_own = model.log_orthogonal(model.means[1, 1] + nodes[:, None])[:, 1]
     objective, square = (float(weights @ log_own**power / weights.sum()) for power in (1, 2))
     return {"divergence": divergence, "variance_exact": (divergence + 1) * square - objective**2}
@@ -186,7 +175,7 @@ def digit_figures(model: ColoredDigits) -> dict[str, float]:
 def measure_gaussians(
     seeds: tuple[int, ...], *, divergence: float, schedule: Schedule, width: int = 32
 ) -> Iterator[dict[str, Any]]:
-    """Train the networks of all seeds together, and judge them one by one."""
+    """Train the networks of all seeds together, and evaluate them one by one."""
     model = gaussian_model(divergence)
     with tracked(f"gaussians, divergence {divergence:g}, rate {schedule.rate:g}"):
         samples = [_gaussian_rows(model, schedule.rows, seed).for_training() for seed in seeds]
@@ -200,14 +189,14 @@ def measure_gaussians(
         yield {
             **gaussian_figures(model),
             **_variance(_gaussian_rows(model, VARIANCE_ROWS, seed + 2 * OTHER)),
-            **_judge({name: networks[place] for name, networks in apart.items()}, test),
+            **_losses({name: networks[place] for name, networks in apart.items()}, test),
         }
 
 
 def measure_digits(
     seeds: tuple[int, ...], *, lambda_digit: float, schedule: Schedule, size: DigitSize
 ) -> Iterator[dict[str, Any]]:
-    """Train and judge two classifiers of colored digits for each seed."""
+    """Train and evaluate two classifiers of colored digits for each seed."""
     model = ColoredDigits(lambda_digit=lambda_digit)
     for seed in seeds:
         with tracked(f"colored digits, z1 at {lambda_digit:g}, rate {schedule.rate:g}, seed {seed}"):
@@ -223,7 +212,7 @@ def measure_digits(
         yield {
             **digit_figures(model),
             **_variance(_digit_rows(model, points)),
-            **_judge(task.modules, test),
+            **_losses(task.modules, test),
         }
 
 
@@ -254,7 +243,7 @@ def _variance(rows: Rows) -> dict[str, float]:
     return {"variance": float(np.var(phi * log_own)), "effective_share": effective_sample_size(phi) / len(phi)}
 
 
-def _judge(networks: Mapping[str, torch.nn.Module], test: Rows) -> dict[str, float]:
+def _losses(networks: Mapping[str, torch.nn.Module], test: Rows) -> dict[str, float]:
     log_proba = {name: _log_proba(network, test.x) for name, network in networks.items()}
     answers = {
         "importance": log_proba["importance"],

@@ -1,13 +1,13 @@
-r"""What ``full \ principal`` cannot mend: a full classifier that missed z2, and probabilities that are not meant.
+r"""Where ``full \ principal`` fails: a full classifier that missed z2, and miscalibrated probabilities.
 
-Simplicity bias: z1 is a line, z2 the exclusive or of two signs. After a short training the full network knows little
-but z1, and nothing is left when that is taken out. The cure that is tried: a second network whose input gradients are
-held apart from the first one's, and a logistic regression of both on held-out rows as the full classifier; a second
-network without that penalty is the control.
+Simplicity bias: y is linear in z1, and an exclusive or of the two signs of z2. After a short training the full network
+has learned little but z1, and nothing is left when z1 is removed. Cure: a second network with a penalty that keeps its
+input gradients apart from the first one's, and a logistic regression of both on held-out rows as the full classifier.
+Control: a second network without the penalty.
 
-Miscalibration: where the logits of p(y | x) are too large by a factor s, the formula leaves ``s - 1`` times what z1
-says. The cure that is tried: a temperature from held-out rows, which undoes one factor on all logits, as in the first
-part; and on a network that is trained further and further, whose error is no single factor, as in the second.
+Miscalibration: where the logits of p(y | x) are too large by a factor s, the formula leaves ``s - 1`` times the log
+ratio of z1. Cure: a temperature estimated on held-out rows. It undoes one factor on all logits (first part), but the
+error of a network that is trained for longer is no single factor (second part).
 """
 
 from __future__ import annotations
@@ -58,28 +58,22 @@ PRIOR = np.full(2, 0.5)
 DISTANCE = 4.0
 """Between the means of z1, whose log-odds are then ``DISTANCE * z1``."""
 AGREE = 0.95
-"""How often the signs of z2 say y."""
+"""How often the signs of z2 predict y."""
 SHARPNESS = (0.25, 0.5, 1.0, 2.0, 4.0)
 EPOCHS = (10, 30, 100, 300, 600)
-"""After which the network is judged, on its way."""
+"""After which the network is evaluated."""
 PENALTIES = ("none", "cosine", "dot")
 PENALTY_WEIGHT = 5.0
 SAME_GROUP = 0.85
 """p(z1 = y) where probabilities are miscalibrated."""
 COLUMNS = 20
-"""Of z2 there, of which the first alone says something of y."""
+"""Of z2 there, of which only the first depends on y."""
 
 Floats = NDArray[np.float64]
 
 
 def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
-    """A run for each pitfall.
-
-    Examples
-    --------
-    >>> [run.config["pitfall"] for run in plan("quick", (0,))]
-    ['simplicity bias', 'miscalibration']
-    """
+    """A run for each pitfall."""
     return [
         Run(
             "pitfalls",
@@ -93,34 +87,34 @@ def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
 
 
 def simplicity_bias(seeds: tuple[int, ...], *, rows: int, steps: int = 400) -> Iterator[dict[str, Any]]:
-    """The orthogonal classifier from one network, and from two with each penalty, judged where z1 says nothing."""
+    """The orthogonal classifier from one network, and from two with each penalty, where z1 is independent of y."""
     for seed in seeds:
         # three draws of their own for each seed
         train_rows, held_out, test = (exclusive_or(n, 3 * seed + part) for part, n in enumerate((rows, HELD_OUT, TEST)))
         test_x = np.column_stack([np.random.default_rng(seed).permutation(test.x[:, 0]), test.x[:, 1:]])
-        judge = partial(_judge_odds, z1=test_x[:, 0], y=test.y)
-        found: dict[str, Any] = {"exact": judge(_exclusive_or_odds(test_x))}
+        metrics_of = partial(_odds_metrics, z1=test_x[:, 0], y=test.y)
+        found: dict[str, Any] = {"exact": metrics_of(_exclusive_or_odds(test_x))}
         for penalty in PENALTIES:
             with tracked(f"two networks, penalty {penalty}, seed {seed}"):
                 odds = _train_pair(train_rows, penalty, seed, steps)
                 both = LogisticRegression(C=10).fit(odds(held_out.x), held_out.y)
                 if penalty == "none":
-                    found["one network"] = judge(odds(test_x)[:, 0])
-                found[penalty] = judge(both.decision_function(odds(test_x)))
+                    found["one network"] = metrics_of(odds(test_x)[:, 0])
+                found[penalty] = metrics_of(both.decision_function(odds(test_x)))
         yield {"classifiers": found}
 
 
 def miscalibration(seeds: tuple[int, ...], *, rows: int) -> Iterator[dict[str, Any]]:
     """What is left of z1 in the exact p(y | x) made sharper or blunter, and in a network; with and without the cure.
 
-    Both are judged on rows where z1 tells y: leakage is what a score says of z1 given y.
+    Both are evaluated on rows where z1 predicts y; leakage is the information of the score on z1 given y.
     """
     for seed in seeds:
         train_rows, held_out, test = (grouped(n, 3 * seed + part) for part, n in enumerate((rows, HELD_OUT, TEST)))
         with tracked(f"exact probabilities made sharper or blunter, seed {seed}"):
             factors = [temperature(s * _full_odds(held_out), held_out.y) for s in SHARPNESS]
-            sharp = [_judge_groups(_sharpened(test, s), test) for s in SHARPNESS]
-            cured = [_judge_groups(_sharpened(test, s / t), test) for s, t in zip(SHARPNESS, factors, strict=True)]
+            sharp = [_group_metrics(_sharpened(test, s), test) for s in SHARPNESS]
+            cured = [_group_metrics(_sharpened(test, s / t), test) for s, t in zip(SHARPNESS, factors, strict=True)]
         network = MLPClassifier((32,), alpha=0.0, random_state=seed)
         trained: list[dict[str, dict[str, float]]] = []
         for before, epochs in pairwise((0, *EPOCHS)):
@@ -133,7 +127,7 @@ def miscalibration(seeds: tuple[int, ...], *, rows: int) -> Iterator[dict[str, A
                 for name, model in (("as trained", plain), ("temperature", scaled)):
                     model.fit(held_out.x, held_out.y, sensitive_features=held_out.z1)
                     answers[name] = model.predict_proba(test.x, sensitive_features=test.z1)
-                trained.append({name: _judge_groups(answer, test) for name, answer in answers.items()})
+                trained.append({name: _group_metrics(answer, test) for name, answer in answers.items()})
         yield {
             "sharpness": [*SHARPNESS],
             "temperatures": factors,
@@ -182,7 +176,7 @@ def exclusive_or(n: int, seed: int) -> Split:
 
 
 def grouped(n: int, seed: int) -> Split:
-    """z1 is a group, z2 a Gaussian vector whose first column alone says something of y, x both."""
+    """z1 is a group, z2 a Gaussian vector whose first column alone depends on y, x both."""
     rng = np.random.default_rng([seed, 3])
     y = rng.integers(2, size=n)
     z1 = np.where(rng.random(n) < SAME_GROUP, y, 1 - y)
@@ -255,7 +249,7 @@ def _exclusive_or_odds(x: Floats) -> Floats:
     return np.asarray(DISTANCE * x[:, 0] + z2)
 
 
-def _judge_odds(odds: Floats, *, z1: Floats, y: NDArray[np.int64]) -> dict[str, float]:
+def _odds_metrics(odds: Floats, *, z1: Floats, y: NDArray[np.int64]) -> dict[str, float]:
     answer = log_setminus(_log_proba(odds), _log_proba(DISTANCE * z1), np.log(PRIOR))
     own = np.take_along_axis(answer, y[:, None], axis=1)
     return {"loss": -float(own.mean()), "accuracy": float((answer.argmax(axis=1) == y).mean())}
@@ -274,7 +268,7 @@ def _group_odds(rows: Split) -> Floats:
     return np.asarray(np.where(rows.z1 == 1, 1, -1) * np.log(SAME_GROUP / (1 - SAME_GROUP)))
 
 
-def _judge_groups(proba: Floats, rows: Split) -> dict[str, float]:
+def _group_metrics(proba: Floats, rows: Split) -> dict[str, float]:
     truth = _log_proba(2.0 * rows.x[:, 1])
     # an overtrained network may rule a class out
     excess = (np.exp(truth) * (truth - np.log(np.clip(proba, 1e-12, 1)))).sum(axis=1).mean()

@@ -1,4 +1,4 @@
-"""Proposition 1 on finite variables, without sampling: what says most about y beyond z1, and nothing of z1 given y.
+"""Proposition 1 on finite variables, without sampling: of the features independent of z1 given y, z2 predicts y best.
 
 A candidate is a channel p(z | z1, z2). The channels with I(z; z1 | y) = 0 are a polytope, because they are those with
 p(z | z1, y) = p(z | y), which is linear in the channel; and both informations below are convex in the channel. Hence
@@ -13,20 +13,19 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import linprog
+from scipy.special import rel_entr
 
 from setminus.charts.chart import Chart, Mark, Points, Rule
 from setminus.datasets.synthetic import DiscreteModel
 from setminus.progress import tracked
-from setminus_paper.claims.information import (
-    Floats,
-    conditional_mutual_information,
-    mutual_information,
-)
 from setminus_paper.claims.over_seeds import Records, Summary, value_range
 from setminus_paper.run import Run
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "charts", "plan", "summary"]
+
+Floats = NDArray[np.float64]
 
 CLAIM = "Of all features z that are independent of z1 given y, z2 maximises I(z; y | z1)."
 DEFAULT_SEEDS = 3
@@ -37,13 +36,7 @@ INDEPENDENT = 1e-9
 
 
 def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
-    """One run: all candidates on one random model for each seed.
-
-    Examples
-    --------
-    >>> plan("quick", (0,))[0].config
-    {'scale': 'quick', 'n_classes': 3, 'n_z1': 3, 'n_z2': 5, 'draws': 60}
-    """
+    """One run: all candidates on one random model for each seed."""
     sizes = {**dict(zip(("n_classes", "n_z1", "n_z2"), SHAPE[scale], strict=True)), "draws": DRAWS[scale]}
     return [Run("prop1", {"scale": scale, **sizes}, seeds, partial(measure, sizes=sizes))]
 
@@ -143,7 +136,7 @@ def gradient(joint: Floats, channel: Floats, *, beyond_z1: bool) -> Floats:
     if not beyond_z1:
         seen, known = seen.sum(axis=1, keepdims=True), known.sum(axis=1, keepdims=True)
     prior = np.broadcast_to(known / known.sum(axis=0), seen.shape)
-    # a value of z that is never taken says nothing yet
+    # a value of z that is never taken has the prior
     posterior = np.divide(seen, seen.sum(axis=0), out=prior.copy(), where=seen.sum(axis=0) > 0)
     # at a corner a label may be ruled out: its logarithm is cut so that the program stays finite
     surprise = np.log(np.clip(posterior, 1e-9, 1) / prior)
@@ -160,9 +153,37 @@ def groupings(n: int) -> Iterator[Floats]:
     15
     """
     for labels in itertools.product(range(n), repeat=n):
-        # the first use of each label comes in order, so that each grouping is met once
+        # the first use of each label comes in order, so that each grouping comes once
         if all(label <= max(labels[:place], default=-1) + 1 for place, label in enumerate(labels)):
             yield np.eye(n)[list(labels)]
+
+
+def mutual_information(joint: Floats) -> float:
+    """I(A; B) = sum p(a, b) log(p(a, b) / (p(a) p(b))).
+
+    Examples
+    --------
+    >>> round(mutual_information(np.eye(2) / 2), 6), mutual_information(np.full((2, 2), 0.25))
+    (0.693147, 0.0)
+    """
+    return conditional_mutual_information(joint[:, :, None])
+
+
+def conditional_mutual_information(joint: Floats) -> float:
+    """I(A; B | C) = sum p(a, b, c) log(p(a, b, c) p(c) / (p(a, c) p(b, c))).
+
+    Examples
+    --------
+    Two bits, and whether they differ: independent, until the third is known.
+
+    >>> joint = np.array([[[0.25, 0], [0, 0.25]], [[0, 0.25], [0.25, 0]]])
+    >>> mutual_information(joint.sum(axis=2)), round(conditional_mutual_information(joint), 6)
+    (0.0, 0.693147)
+    """
+    p_c = joint.sum(axis=(0, 1))
+    products = joint.sum(axis=1)[:, None, :] * joint.sum(axis=0)[None, :, :]
+    independent = np.divide(products, p_c, out=np.zeros_like(joint), where=p_c > 0)
+    return float(rel_entr(joint, independent).sum())
 
 
 def _compared(joint: Floats, measured: dict[str, list[dict[str, float]]]) -> dict[str, Any]:
@@ -203,7 +224,7 @@ def _some(channels: list[Floats], count: int, rng: np.random.Generator) -> Float
     return np.stack([channels[place] for place in rng.integers(len(channels), size=count)])
 
 
-# six signs can be told apart: kinds that make the same point share one
+# six signs can be distinguished: kinds that make the same point share one
 GROUPS = {
     "z2 and its functions": ("z2", "function of z2", "noisy channel of z2"),
     "of z1 and z2, independent of z1 given y": ("corner", "mixture of corners"),

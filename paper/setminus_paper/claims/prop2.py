@@ -49,13 +49,7 @@ STARTS = {"quick": 5, "paper": 20}
 
 
 def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
-    """One run as the paper assumes, one with unequal domains, one with z1 and z2 dependent given the domain.
-
-    Examples
-    --------
-    >>> [run.config["share_a"] for run in plan("quick", (0,))]
-    [0.5, 0.8, 0.5]
-    """
+    """One run as the paper assumes, one with unequal domains, one with z1 and z2 dependent given the domain."""
     shape, starts = SHAPE[scale], STARTS[scale]
     return [
         Run(

@@ -1,15 +1,16 @@
 r"""Proposition 3 on finite variables: what encoders the domain losses ask for when the label's frequencies shift.
 
-An input is x = (label, v), an encoder p(code | x) a table; v, like the label, has another distribution in each
-domain. Against the best discriminator the encoder minimises ``E_source log d_0 + E_target log d_1`` with
+An input is x = (label, v); v, like the label, has another distribution in each domain. The model's class is the domain
+(0 source, 1 target), its z1 the label and its z2 v. An encoder is a table p(code | label, v) of shape (n_labels, n_v,
+n_codes), with positive entries. Against the best discriminator it minimises ``E_source log d_0 + E_target log d_1``:
 
 * plain: d = w_x, the domain given the code;
 * orthogonal: d = w_x \ w_1, with w_1 the domain given the label, as the paper has it;
 * orthogonal, label seen: the same, with w_x the domain given the code *and* the label.
 
-The proposition supposes that the code determines the label ("kept" below: each label has codes of its own). Then the
-last two are one and the same. Without that ("free") only the last has its minimum at aligned features: the second is
-lower still where a single code tells nothing.
+The proposition assumes that the code determines the label ("kept" below: each label has its own codes). Then the last
+two agree. Without that ("free") only the last has its minimum at aligned features: the second is lower still for a
+constant code.
 """
 
 from __future__ import annotations
@@ -17,28 +18,25 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import linprog, minimize
-from scipy.special import rel_entr, softmax
+from scipy.special import rel_entr, softmax, xlogy
 
 from setminus.charts.chart import Chart, Points, Rule
+from setminus.core.orthogonalize import log_setminus
 from setminus.datasets.synthetic import DiscreteModel
 from setminus.progress import tracked
-from setminus_paper.claims.domain_losses import (
-    ADVERSARIES,
-    Adversary,
-    Floats,
-    coded,
-    domain_loss,
-    label_shift_model,
-    task_loss,
-)
 from setminus_paper.claims.over_seeds import Records, Summary, mean_line, value_range
 from setminus_paper.run import Run
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "charts", "plan", "summary"]
+
+Floats = NDArray[np.float64]
+Adversary = Literal["plain", "orthogonal", "orthogonal, label seen"]
+ADVERSARIES: tuple[Adversary, ...] = get_args(Adversary)
 
 CLAIM = (
     "With the orthogonal discriminator the encoder's loss has its minimum, -2 log 2, only where the features of each "
@@ -55,13 +53,7 @@ LARGEST_LOGIT = 15.0
 
 
 def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
-    """One run: all losses and encoders on one random model for each seed.
-
-    Examples
-    --------
-    >>> plan("quick", (0,))[0].config["source"]
-    [0.7, 0.3]
-    """
+    """One run: all losses and encoders on one random model for each seed."""
     config = {"scale": scale, "source": list(SOURCE), "target": list(TARGET), "starts": STARTS[scale]}
     return [Run("prop3", {**config, "n_codes": N_CODES}, seeds, partial(measure, starts=STARTS[scale]))]
 
@@ -91,6 +83,76 @@ def measure(seeds: tuple[int, ...], *, starts: int) -> Iterator[dict[str, Any]]:
             "weights": list(WEIGHTS),
             "sweep": sweep,
         }
+
+
+def label_shift_model(source: Floats, target: Floats, n_v: int, seed: int) -> DiscreteModel:
+    """Equally frequent domains with these label frequencies, and a variable v with random ones in each.
+
+    Examples
+    --------
+    >>> model = label_shift_model(np.array([0.7, 0.3]), np.array([0.3, 0.7]), n_v=4, seed=0)
+    >>> model.joint.shape, model.prior.round(6).tolist()
+    ((2, 2, 4), [0.5, 0.5])
+    """
+    v = 0.9 * np.random.default_rng(seed).dirichlet(np.ones(n_v), size=2) + 0.1 / n_v
+    joint = np.stack([source, target])[:, :, None] * v[:, None, :]
+    return DiscreteModel(joint / joint.sum())
+
+
+def coded(model: DiscreteModel, encoder: Floats) -> Floats:
+    """p(label, code | domain), of shape (2, n_labels, n_codes).
+
+    Examples
+    --------
+    >>> model = label_shift_model(np.array([0.7, 0.3]), np.array([0.3, 0.7]), n_v=4, seed=0)
+    >>> coded(model, np.full((2, 4, 1), 1.0)).ravel().round(6).tolist()
+    [0.7, 0.3, 0.3, 0.7]
+    """
+    given_domain = model.joint / model.prior[:, None, None]
+    return np.asarray(np.einsum("uyv,yvz->uyz", given_domain, encoder))
+
+
+def domain_loss(model: DiscreteModel, encoder: Floats, adversary: Adversary) -> tuple[float, Floats]:
+    """``E_source log d_0 + E_target log d_1`` with the best discriminator d of its kind, and its gradient.
+
+    Examples
+    --------
+    A constant encoder: no domain is left in the codes, but the orthogonal loss is below -2 log 2.
+
+    >>> model = label_shift_model(np.array([0.7, 0.3]), np.array([0.3, 0.7]), n_v=4, seed=0)
+    >>> [round(domain_loss(model, np.full((2, 4, 1), 1.0), adversary)[0], 4) for adversary in ADVERSARIES]
+    [-1.3863, -1.8996, -1.3863]
+    """
+    mass = coded(model, encoder)
+    seen = mass if adversary == "orthogonal, label seen" else np.broadcast_to(mass.sum(1, keepdims=True), mass.shape)
+    log_domain = np.moveaxis(np.log(seen / seen.sum(axis=0)), 0, -1)
+    if adversary != "plain":
+        log_principal = np.log(model.principal(np.arange(mass.shape[1])))[:, None, :]
+        log_domain = log_setminus(log_domain, log_principal, np.log(model.prior))
+    log_domain = np.moveaxis(log_domain, -1, 0)
+    # the discriminator moves with what it sees of the codes: d log d_u / d seen_u = 1 / seen_u - d_u / seen_u, and
+    # d log d_other / d seen_u = -d_u / seen_u
+    through = (mass - mass.sum(axis=0) * np.exp(log_domain)) / seen
+    if adversary != "orthogonal, label seen":
+        through = np.broadcast_to(through.sum(axis=1, keepdims=True), mass.shape)
+    given_domain = model.joint / model.prior[:, None, None]
+    gradient = np.einsum("uyv,uyz->yvz", given_domain, log_domain + through)
+    return float((mass * log_domain).sum()), gradient
+
+
+def task_loss(model: DiscreteModel, encoder: Floats) -> tuple[float, Floats]:
+    """The source's log loss of the label with the best predictor from the code, and its gradient.
+
+    Examples
+    --------
+    >>> model = label_shift_model(np.array([0.5, 0.5]), np.array([0.3, 0.7]), n_v=4, seed=0)
+    >>> round(task_loss(model, np.full((2, 4, 1), 1.0))[0], 6)
+    0.693147
+    """
+    mass = coded(model, encoder)[0]
+    posterior = mass / mass.sum(axis=0)
+    source = model.joint[0] / model.prior[0]
+    return -float(xlogy(mass, posterior).sum()), -source[:, :, None] * np.log(posterior)[:, None, :]
 
 
 def exact_minima(adversary: Adversary) -> dict[str, float | None]:
@@ -207,7 +269,7 @@ def _best(
 ) -> dict[str, float]:
     found = [minimise(model, adversary, start, keep_labels=keep_labels) for start in _starts(model, starts, rng)]
     value, encoder = min(found, key=lambda pair: pair[0])
-    # where many encoders are optimal, which one is met depends on the start: the mean tells more than one of them
+    # many encoders are optimal, and the start decides which is found: hence the mean
     accuracy = np.mean([described(model, end)["target_accuracy"] for _, end in found])
     return {
         **described(model, encoder),
@@ -306,7 +368,7 @@ def summary(records: Records) -> Summary:
     rows.append(("orthogonal loss of a single code", f"{found[0]['constant_exact']:.6f}", constant))
     aligned = value_range((100 * (1 - m["aligned"]) for m in found), ".1f")
     bound = f"{100 * (1 - found[0]['aligned_bound']):.1f} or more"
-    rows.append(("accuracy lost by codes alike in both domains, points", bound, aligned))
+    rows.append(("accuracy lost by codes that agree in both domains, points", bound, aligned))
     for name in found[0]["sweep"]:
         lost = value_range((100 * (1 - m["sweep"][name]["target_accuracy"][-1]) for m in found), ".1f")
         rows.append((f"target accuracy lost at weight {found[0]['weights'][-1]:g}, {name}", "", lost))

@@ -37,13 +37,7 @@ N_Z2 = 6
 
 
 def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
-    """One run: all dependences on one random model for each seed.
-
-    Examples
-    --------
-    >>> plan("quick", (0,))[0].config["rows"]
-    50000
-    """
+    """One run: all dependences on one random model for each seed."""
     config = {"scale": scale, "rows": ROWS[scale], "n_z2": N_Z2, "dependence": list(DEPENDENCE)}
     return [Run("prop4", config, seeds, partial(measure, rows=ROWS[scale]))]
 
@@ -61,17 +55,9 @@ def measure(seeds: tuple[int, ...], *, rows: int) -> Iterator[dict[str, Any]]:
 
 
 def exact_gaps(joint: Floats, proba: Floats) -> dict[str, float]:
-    """The population's gaps (summed over labels) of a classifier given by its probabilities on each value of x.
+    """The population's gaps (summed over labels) of probabilities of shape (n_u, n_z2, n_classes).
 
-    Parameters
-    ----------
-    joint : ndarray of shape (n_classes, n_u, n_z2)
-    proba : ndarray of shape (n_u, n_z2, n_classes)
-
-    Returns
-    -------
-    dict
-        Of "decisions", "scores" and "accuracy".
+    `joint` has shape (n_classes, n_u, n_z2).
 
     Examples
     --------

@@ -56,15 +56,6 @@ def dependence_on_z1(z1: Floats, values: Floats) -> float:
 
     The largest Kolmogorov-Smirnov distance between the values in a quarter of the rows, by z1, and in the others.
 
-    Parameters
-    ----------
-    z1, values : arrays of shape (n,)
-        Of the rows of one class.
-
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> z1 = np.linspace(0, 1, 1000)
@@ -79,19 +70,6 @@ def dependence_on_z1(z1: Floats, values: Floats) -> float:
 
 def estimated_cdf(z1: Floats, rest: Floats, at_z1: Floats, at_rest: Floats, n_neighbors: int = 50) -> Floats:
     """P(rest <= at_rest | z1 = at_z1), from the rows whose z1 is nearest.
-
-    Parameters
-    ----------
-    z1, rest : arrays of shape (n,)
-        A sample of one class.
-    at_z1, at_rest : arrays of shape (m,)
-        Where to evaluate.
-    n_neighbors : int
-        How many rows count as near.
-
-    Returns
-    -------
-    array of shape (m,)
 
     Examples
     --------

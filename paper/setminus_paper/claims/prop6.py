@@ -47,19 +47,6 @@ def gradient_products(
 ) -> Floats:
     r"""Products of the input gradients of P(y=1) under principal and ``full \ principal``, by autograd.
 
-    Parameters
-    ----------
-    model : InputGradientModel
-    x : array of shape (n, k + m)
-    full : array of shape (k + m + 1,), optional
-        Slopes and offset of its log-odds, which are linear in (z1, z2). By default the exact ones.
-    principal : array of shape (k + 1,), optional
-        The same in z1.
-
-    Returns
-    -------
-    array of shape (n,)
-
     Examples
     --------
     >>> model = InputGradientModel(np.ones(3), np.ones(2), np.eye(3), curved=True)

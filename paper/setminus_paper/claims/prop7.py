@@ -57,12 +57,6 @@ class PenalizedLoss:
 
     With gradients in x of its and of the principal's P(y=1), the penalty is the square of their cosine, or of their
     dot product.
-
-    Parameters
-    ----------
-    x, y, principal_gradient : tensors of shapes (n, d), (n,), (n, d)
-    penalty : {"cosine", "dot"}
-    weight : float
     """
 
     x: torch.Tensor
@@ -91,22 +85,7 @@ class PenalizedLoss:
 
 
 def fit_penalized(loss: PenalizedLoss, starts: list[Floats], max_iter: int = 150) -> tuple[Floats, float]:
-    """Minimise from several starts, since the penalty is not convex, and keep the best.
-
-    Parameters
-    ----------
-    loss : PenalizedLoss
-    starts : list of arrays of shape (d + 1,)
-        Slopes and offset.
-    max_iter : int
-        Of L-BFGS, from each start.
-
-    Returns
-    -------
-    parameters : array of shape (d + 1,)
-    value : float
-        The loss there.
-    """
+    """The best (slopes, offset) and their loss, by L-BFGS from several starts: the penalty is not convex."""
     found = []
     for start in starts:
         parameters = torch.tensor(start, dtype=torch.float64, requires_grad=True)

@@ -48,13 +48,7 @@ FIT_FROM = 10_000
 
 
 def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
-    """One run: all sample sizes on one random model for each seed.
-
-    Examples
-    --------
-    >>> plan("quick", (0,))[0].config["draws"]
-    400
-    """
+    """One run: all sample sizes on one random model for each seed."""
     config = {"scale": scale, "draws": DRAWS[scale], "delta": DELTA, "n_z1": N_Z1, "n_z2": N_Z2}
     return [Run("theorem1", config, seeds, partial(measure, draws=DRAWS[scale]))]
 
@@ -70,19 +64,6 @@ def measure(seeds: tuple[int, ...], *, draws: int) -> Iterator[dict[str, Any]]:
 
 def excess_risks(model: DiscreteModel, counts: NDArray[np.int64], m: float) -> tuple[Floats, Floats]:
     r"""R(w_x) - R(w_x*) and R(w_x \ w_1) - R(w_x* \ w_1) of the classifiers fitted to each table of counts.
-
-    Parameters
-    ----------
-    model : DiscreteModel
-        Two equally frequent classes.
-    counts : ndarray of shape (draws, 2, n_x)
-        Rows of each class at each value of x = (z1, z2).
-    m : float
-        Fitted probabilities lie between m and 1 - m.
-
-    Returns
-    -------
-    full, orthogonal : ndarray of shape (draws,)
 
     Examples
     --------
@@ -193,9 +174,9 @@ def charts(records: Records) -> list[Chart]:
             "rows",
             "nats",
             [Line(first["n"], first[key], name, markers="exact" not in key) for key, name in RISKS.items()],
-            "Claim: the excess risk of the orthogonal classifier is below the bound. It is, and both fall alike "
-            f"(slopes {first['slope_orthogonal']:.2f} and {first['slope_bound']:.2f}); the excess risk of the full "
-            f"classifier falls faster (slope {first['slope_full']:.2f}).",
+            "Claim: the excess risk of the orthogonal classifier is below the bound. It is, and both fall at the "
+            f"same rate (slopes {first['slope_orthogonal']:.2f} and {first['slope_bound']:.2f}); the excess risk of "
+            f"the full classifier falls faster (slope {first['slope_full']:.2f}).",
             x_scale="log",
             y_scale="log",
         ),

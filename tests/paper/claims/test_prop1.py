@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from setminus_paper.claims import prop1
-from setminus_paper.claims.information import conditional_mutual_information, mutual_information
+from setminus_paper.claims.prop1 import conditional_mutual_information, mutual_information
 from sklearn.metrics import mutual_info_score
 
 from setminus.datasets.synthetic import DiscreteModel

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 from scipy.special import softmax
 from setminus_paper.claims import prop3
-from setminus_paper.claims.domain_losses import (
+from setminus_paper.claims.prop3 import (
     ADVERSARIES,
     coded,
     domain_loss,
