@@ -3,8 +3,10 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
-from setminus_paper.figures import laboratory_section, title_of
+from PIL import Image
+from setminus_paper.figures import draw_picture, laboratory_section, reduce_colors, title_of
 
 from setminus.report.page import build_page, made_by
 
@@ -79,6 +81,16 @@ def test_text_of_records_and_charts_is_escaped(toy_records):
 def test_a_record_cannot_name_any_module(toy, toy_records, name):
     with pytest.raises(ValueError, match="there is no experiment"):
         build_page([{**record, "name": name} for record in toy_records])
+
+
+def test_a_picture_with_fewer_colors_looks_the_same(toy, toy_records, tmp_path):
+    path = tmp_path / "toy.png"
+    draw_picture("toy", toy_records, path)
+    before, size = np.asarray(Image.open(path).convert("RGB")).astype(int), path.stat().st_size
+    reduce_colors(path)
+    after = np.asarray(Image.open(path).convert("RGB")).astype(int)
+    assert path.stat().st_size < size / 3
+    assert np.abs(after - before).mean() < 1
 
 
 def test_names_in_words():

@@ -10,7 +10,7 @@ from setminus.files import atomic_write
 from setminus.records import read_records
 from setminus_paper.claims.over_seeds import Summary
 from setminus_paper.experiments import LABORATORY, load_view, records_of
-from setminus_paper.figures import draw_picture, seeds_of
+from setminus_paper.figures import draw_picture, reduce_colors, seeds_of
 from setminus_paper.pages import render
 
 __all__ = ["RECORDS", "build"]
@@ -60,6 +60,9 @@ def build(results: Path, docs: Path) -> list[Path]:
             claims[name] = Result(view.CLAIM, rows, seeds_of(records), records[0]["command"])
             picture = docs / "laboratory" / f"{name}.png"
             if draw_picture(name, records, picture):
+                # those of images have more colors, and are small
+                if name not in PICTURES:
+                    reduce_colors(picture)
                 pictures.append(picture)
     pages = {"laboratory.md.j2": docs / "laboratory.md", "numbers.md.j2": docs / "laboratory" / "numbers.md"}
     for template, page in pages.items():
