@@ -1,10 +1,10 @@
-"""Ours beside skada on rows with another class mix: what is dealt, what is run, what the page says of it."""
+"""Ours beside skada on rows with other class frequencies: rows, runs, and the tables of the page."""
 
 import numpy as np
 import pytest
 from sklearn import get_config
 
-from benchmarks import adapter_tables
+from benchmarks.peers_page import ADAPTER, adapter_tables
 from setminus.datasets.split import Split
 
 PEER = "skada OTMapping"
@@ -15,6 +15,7 @@ def record(name, seed, accuracy, shift=0.7, pair="optical-usps"):
         "name": name,
         "config": {"pair": pair, "shift": shift},
         "seed": seed,
+        "versions": {},
         "command": "python -m benchmarks adapters",
         "metrics": {"accuracy": accuracy},
         "seconds": 2.0 + seed,
@@ -26,7 +27,7 @@ def made(peer_at_50, peer_at_85):
     for seed in range(5):
         for shift, peer in ((0.5, peer_at_50), (0.85, peer_at_85)):
             wobble = 0.01 * (-1) ** seed
-            lines += [record(adapter_tables.OURS, seed, 0.7, shift), record(PEER, seed, peer + wobble, shift)]
+            lines += [record(ADAPTER, seed, 0.7, shift), record(PEER, seed, peer + wobble, shift)]
     return lines
 
 
@@ -45,27 +46,25 @@ def adapters(monkeypatch):
 
 
 def test_a_peer_wins_or_loses_beyond_the_noise_and_is_level_within_it():
-    text = adapter_tables.section(made(peer_at_50=0.699, peer_at_85=0.4))
-    (verdict,) = [line for line in text.splitlines() if line.startswith(f"- **{PEER}**")]
-    assert verdict == f"- **{PEER}**: we win on optical-usps at 85/15 (+29.8); level on optical-usps at 50/50 (-0.1)."
-    assert "we lose on optical-usps at 85/15 (-20.2)" in adapter_tables.section(made(peer_at_50=0.7, peer_at_85=0.9))
+    (row,) = adapter_tables(made(peer_at_50=0.699, peer_at_85=0.4))["gains"]
+    assert row == [PEER, "-0.1 level", "+29.8 win"]
+    (row,) = adapter_tables(made(peer_at_50=0.7, peer_at_85=0.9))["gains"]
+    assert row[2] == "-20.2 lose"
 
 
-def test_every_method_has_a_line_of_the_table_with_as_many_cells_as_heads():
-    text = adapter_tables.section(made(0.7, 0.4))
-    lines = [line for line in text.splitlines() if line.startswith("|")]
-    assert len({line.count("|") for line in lines}) == 1
-    (ours,) = [line for line in lines if line.startswith(f"| {adapter_tables.OURS} |")]
-    assert ours.endswith("| 70.0 ± 0.0 | 70.0 ± 0.0 | 70.0 | 4.0 |")
+def test_every_method_has_a_row_with_as_many_cells_as_heads():
+    found = adapter_tables(made(0.7, 0.4))
+    assert {len(row) for row in found["rows"]} == {len(found["heads"])}
+    assert found["rows"][0] == [ADAPTER, "70.0 ± 0.0", "70.0 ± 0.0", "70.0", "4.0"]
 
 
 def test_a_setting_that_is_half_measured_and_other_settings_of_ours_are_left_out():
-    other = f"{adapter_tables.OURS}, shrinkage=0.5"
+    other = f"{ADAPTER}, shrinkage=0.5"
     whole = made(0.7, 0.4)
     half = record(PEER, 0, 0.9, shift=0.95)
-    assert adapter_tables.section([*whole, half]) == adapter_tables.section(whole)
-    text = adapter_tables.section([*whole, *({**one, "name": other} for one in whole if one["name"] == PEER)])
-    assert f"| {other} |" in text and f"- **{other}**" not in text
+    assert adapter_tables([*whole, half])["heads"] == adapter_tables(whole)["heads"]
+    found = adapter_tables([*whole, *({**one, "name": other} for one in whole if one["name"] == PEER)])
+    assert other in [row[0] for row in found["rows"]] and other not in [row[0] for row in found["gains"]]
 
 
 def test_the_target_has_the_mix_of_the_source_turned_round_and_scored_rows_are_not_fitted_on(adapters):

@@ -12,7 +12,10 @@ import pandas as pd
 
 __all__ = ["PAGES", "markdown_table", "rebuild", "render"]
 
-PAGES: dict[str, str] = {"laboratory.md": "setminus_paper.claims.page"}
+PAGES: dict[str, str] = {
+    "laboratory.md": "setminus_paper.claims.page",
+    "tables.md": "setminus_paper.report.tables_page",
+}
 """Each page of the documentation that is made from records, and the module that makes it.
 
 Such a module has `RECORDS`, the names of the experiments that the page shows, and ``build(results, docs)``, which

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from setminus.errors import UserError
 from setminus.files import atomic_write
 from setminus.records import RecordError
-from setminus_paper.report.style_transfer_rows import by_method
+from setminus_paper.published import TABLE1
 
 __all__ = ["Grid", "Strip", "draw_grids", "sample_grids"]
 
@@ -62,10 +62,10 @@ def sample_grids(records: Sequence[Record], *, seed: Literal["first", "last"] = 
         None where no record has images.
     """
     by_seed: dict[int, list[Record]] = {}
-    for own in by_method(records).values():
-        for record in own:
-            if record["metrics"].get("samples"):
-                by_seed.setdefault(record["seed"], []).append(record)
+    order = [*TABLE1]
+    for record in sorted(records, key=lambda one: _place(one["config"]["method"], order)):
+        if record["metrics"].get("samples"):
+            by_seed.setdefault(record["seed"], []).append(record)
     if not by_seed:
         return []
     most = max(map(len, by_seed.values()))
@@ -135,3 +135,7 @@ def _checked(png: str) -> str:
     if not whole.startswith(PNG):
         raise RecordError("a record's samples are no PNG", do="measure the row again.")
     return png
+
+
+def _place(method: str, order: list[str]) -> int:
+    return order.index(method) if method in order else len(order)

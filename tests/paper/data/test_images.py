@@ -150,7 +150,7 @@ def test_another_or_a_cut_file_in_the_folder_is_refused(monkeypatch, empty_world
     adopt(monkeypatch, "mnist", path)
     load_images("mnist")
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(ChecksumError, match="(?i)replace or remove the file"):
+    with pytest.raises(ChecksumError, match=r"(?i)replace or remove the file"):
         load_images("mnist")
 
 

@@ -1,0 +1,172 @@
+"""The page ``docs/tables.md``: every table of the paper beside ours, from records alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from setminus.files import atomic_write
+from setminus.records import read_records
+from setminus_paper.figures import draw_picture
+from setminus_paper.pages import markdown_table, render
+from setminus_paper.report import domain_adaptation as adaptation
+from setminus_paper.report import fairness_tables as fairness
+from setminus_paper.report import style_transfer as transfer
+from setminus_paper.report.adaptation_frame import CHOSEN, ESTIMATES, PAPER_SHIFT, RULES, frame_of
+
+__all__ = ["RECORDS", "build", "readme_tables", "write"]
+
+RECORDS = ("table1", "table2", "table6", "table3", "table4", "table5")
+README_ROWS = (
+    *("vanilla", "laftr_0.5", "rebias_100", "orthogonal", "orthogonal_uniform", "tuned_folds", "tuned_folds_0.04"),
+    *("tuned_folds_proxy_0.04", "boosting", "boosting_tuned_proxy"),
+)
+"""Rows of table 4 for the README."""
+README_METHODS = ("source_only", "dann", "adda", "cycada", "vada", "vada_iw", CHOSEN)
+"""Rows of table 3 for the README."""
+
+Tables = Mapping[str, Sequence[dict[str, Any]]]
+
+
+def build(results: Path, docs: Path) -> list[Path]:
+    """Write the page, and the picture of table 3, from the records in ``results/NAME/records.jsonl``."""
+    tables = read_tables(results)
+    docs.mkdir(parents=True, exist_ok=True)
+    page, picture = docs / "tables.md", docs / "table3.png"
+    with atomic_write(page) as partial:
+        partial.write_text(write(tables), encoding="utf-8")
+    drawn = "table3" in tables and draw_picture("table3", tables["table3"], picture)
+    return [page, picture] if drawn else [page]
+
+
+def read_tables(results: Path) -> dict[str, list[dict[str, Any]]]:
+    """The records of each table that has any."""
+    files = {name: results / name / "records.jsonl" for name in RECORDS}
+    return {name: read_records(path) for name, path in files.items() if path.exists()}
+
+
+def write(tables: Tables) -> str:
+    """The page as Markdown."""
+    return render(
+        "tables.md.j2",
+        transfer={name: _transfer(tables[name]) for name in ("table1", "table2", "table6") if name in tables},
+        adaptation=_adaptation(tables["table3"]) if "table3" in tables else None,
+        fairness={name: _fairness(tables[name]) for name in ("table4", "table5") if name in tables},
+    )
+
+
+def readme_tables(tables: Tables) -> dict[str, str]:
+    """Short forms of tables 3 and 4 as Markdown, by name; a table without records is left out."""
+    made = {}
+    if "table4" in tables:
+        rows = fairness.rows_of(tables["table4"])
+        lines = []
+        for method in README_ROWS:
+            if method in rows.index:
+                row = rows.loc[method]
+                cells = [fairness.cells(row, metric) for metric in ("accuracy", "eo_gap")]
+                numbers = [cell[key] for cell in cells for key in ("text", "paper")]
+                lines.append([row.label, *numbers, row.seeds, "yes" if row.needs_group else "no"])
+        heads = ["", "accuracy, %", "paper", "equalized odds gap, sum", "paper", "seeds", "needs sex to predict"]
+        made["table4"] = markdown_table(lines, heads)
+    if "table3" in tables:
+        frame = frame_of(tables["table3"])
+        gains = adaptation.gain_rows(frame)
+        gains = gains[gains.seeds > 1].set_index("pair")
+        rows = adaptation.pair_rows(frame).xs(PAPER_SHIFT, level="shift")
+        lines = []
+        for method in README_METHODS:
+            cells = [rows.loc[pair, method] if (pair, method) in rows.index else None for pair in gains.index]
+            label = next((cell.label for cell in cells if cell is not None), "")
+            label = "VADA + w_x \\ w_1" if method == CHOSEN else label
+            lines.append([label, *("" if cell is None else f"{cell[RULES[0]]} ({cell.seeds})" for cell in cells)])
+        lines.append(["w_x \\ w_1 less VADA (95 % interval)", *gains["ours.vada"]])
+        lines.append(["the same in the paper, by `test_oracle`", *gains["paper"]])
+        made["table3"] = markdown_table(lines, ["", *(pair.replace("-", " to ") for pair in gains.index)])
+    return made
+
+
+def _transfer(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    rows = transfer.rows_of(records)
+    scores = transfer.scores_of(transfer.frame_of(records))
+    heads = ["row"]
+    for score in scores:
+        heads += [transfer.SCORES[score], "paper"] if score in transfer.PUBLISHED else [transfer.SCORES[score]]
+    lines = []
+    for _, row in rows.iterrows():
+        cells = [row.label]
+        for score in scores:
+            cells.append(transfer.text(score, row[score], row[f"{score}.std"]))
+            cells += [transfer.paper_text(row, score)] if score in transfer.PUBLISHED else []
+        steps = " and ".join(f"{one:,}" for one in row.steps)
+        lines.append([*cells, row.seeds, steps, f"{row.minutes:.0f}"])
+    # the shortest command names no part of the table
+    command = min((one["command"] for one in reversed(records)), key=len)
+    return {
+        "table": markdown_table(lines, [*heads, "seeds", "steps", "minutes"]),
+        "gains": [[one["score"], one["here"], one["paper"]] for one in transfer.gains(rows)],
+        "notes": transfer.notes(records),
+        "command": command,
+    }
+
+
+def _adaptation(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    frame = frame_of(records)
+    rows = adaptation.pair_rows(frame).xs(PAPER_SHIFT, level="shift")
+    tables = {}
+    for pair, own in rows.groupby(level="pair", sort=False):
+        tables[pair] = [
+            [
+                row.label + (f": {row.picked}" if row.picked else ""),
+                row[RULES[0]],
+                row[f"{RULES[0]}.vada"],
+                row[RULES[1]],
+                row.paper_text,
+                row.seeds,
+                "" if method in (*ESTIMATES, CHOSEN) and row.minutes != row.minutes else f"{row.minutes:.1f}",
+            ]
+            for (_, method), row in own.iterrows()
+        ]
+    gains = adaptation.gain_rows(frame)
+    return {
+        "gains": gains[
+            [
+                *("pair", "seeds", "picked", "ours.vada", "paper", "ours.source_only"),
+                *("papers.vada", "papers.source_only", "as_paper"),
+            ]
+        ].values.tolist(),
+        "images": adaptation.images(frame),
+        "tables": tables,
+        "reversed": [[*one.values()] for one in adaptation.reversed_rows(frame)],
+        "distances": adaptation.distances(frame),
+        "shifts": adaptation.shift_rows(frame),
+        "commands": adaptation.commands(records),
+    }
+
+
+def _fairness(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    made: dict[str, Any] = {"tables": {}, "order": {}}
+    for rule in fairness.RULES:
+        rows = fairness.rows_of(records, rule)
+        lines = []
+        for kind, title in fairness.KINDS.items():
+            some = rows[rows.kind == kind]
+            lines += [[f"**{title}**", *[""] * 10]] if len(some) else []
+            for _, row in some.iterrows():
+                cells = [row.label]
+                for metric in fairness.METRICS:
+                    cell = fairness.cells(row, metric)
+                    cells += [cell["text"] + (f" ({cell['range']})" if cell["range"] else ""), cell["paper"]]
+                needs = "yes" if row.needs_group else "no"
+                lines.append([*cells, f"{row.auc:.3f}", needs, row.seeds, f"{row.seconds:.1f}"])
+        made["tables"][rule] = lines
+        made["order"][rule] = [
+            [one["metric"], f"{one['inside']} of {one['numbers']}", *(one[key] for key in ORDER_KEYS)]
+            for one in fairness.order(records, rule)
+        ]
+    made["comparison"] = [[*one.values()] for one in fairness.comparison(records)]
+    return made
+
+
+ORDER_KEYS = ("off", "pairs", "same", "unclear", "reversed")

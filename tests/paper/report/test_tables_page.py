@@ -1,0 +1,63 @@
+"""The page of the tables is what the committed records say, and shows the tables that have records."""
+
+from pathlib import Path
+
+import pytest
+from setminus_paper.report import tables_page
+
+from setminus.records import append_record
+from tests.made_adaptation import made_record
+from tests.made_tables import ROWS, made_records
+from tests.made_transfers import made_faces
+
+ROOT = Path(__file__).parents[3]
+
+
+def cells(text, label):
+    line = next(line for line in text.splitlines() if line.startswith(f"| {label} |"))
+    return [cell.strip() for cell in line.strip("|").split(" | ")]
+
+
+def test_the_committed_page_is_what_the_records_say():
+    tables = tables_page.read_tables(ROOT / "results")
+    assert (ROOT / "docs" / "tables.md").read_text(encoding="utf-8") == tables_page.write(tables)
+    assert 5_000 < (ROOT / "docs" / "table3.png").stat().st_size < 250_000
+
+
+def test_every_row_of_the_fairness_tables_is_there_under_both_rules():
+    page = tables_page.write({"table4": made_records(), "table5": made_records("table5")})
+    for label, *_ in ROWS.values():
+        assert page.count("| {} |".format(label.replace("\\", "\\\\"))) >= 4
+    found = cells(page, "Vanilla")
+    assert found[2:7:2] == ["84.5", "0.19", "0.20"] and found[1].startswith("84.2 ± 0.2 (83.")
+
+
+def test_the_page_has_the_tables_that_have_records(tmp_path):
+    append_record(tmp_path / "table6" / "records.jsonl", made_faces("vanilla", name="table6"))
+    (page,) = tables_page.build(tmp_path, tmp_path / "docs")
+    text = page.read_text(encoding="utf-8")
+    assert "### Table 6" in text and "## Fairness" not in text and "### Table 3" not in text
+    assert cells(text, "Vanilla")[1:] == ["80.0 %", "90.2 %", "70.0 %", "14.3 %", "12.5", "38.5", "1", "20", "1"]
+
+
+def test_the_readme_has_the_pairs_with_several_seeds():
+    methods = {"vada": 0.5, "vada_iw": 0.4, "vada_orthogonal_em": 0.6, "vada_orthogonal_bbse": 0.55}
+    records = [
+        made_record(
+            method, accuracy + 0.01 * seed, seed=seed, pair=pair, paper=None if pair == "mnist-usps" else accuracy
+        )
+        for method, accuracy in methods.items()
+        for pair, seeds in (("svhn-mnist", 3), ("mnist-usps", 3), ("mnist-svhn", 1))
+        for seed in range(seeds)
+    ]
+    text = tables_page.readme_tables({"table3": records, "table4": made_records()})
+    assert "|  | svhn to mnist | mnist to usps |" in text["table3"]
+    assert cells(text["table3"], "VADA") == ["VADA", "51.0 ± 1.0 (3)", "51.0 ± 1.0 (3)"]
+    assert cells(text["table3"], "the same in the paper, by `test_oracle`")[1] == "+10.0"
+    assert cells(text["table4"], "Vanilla")[2] == "84.5"
+    assert tables_page.readme_tables({}) == {}
+
+
+@pytest.mark.parametrize("name", tables_page.RECORDS)
+def test_the_page_reads_the_records_of_each_table(name):
+    assert name in tables_page.read_tables(ROOT / "results")
