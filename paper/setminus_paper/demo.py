@@ -13,7 +13,7 @@ from setminus_paper.figures import summary_of, title_of
 from setminus_paper.run import execute
 
 if TYPE_CHECKING:
-    from setminus.commands.display import Display
+    from setminus.commands.terminal import Display
 
 __all__ = ["adaptation", "digits", "theory"]
 

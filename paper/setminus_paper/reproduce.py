@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from setminus.commands.errors import check_folder
-from setminus.commands.streams import echo
+from setminus.commands.outputs import check_folder
+from setminus.commands.terminal import echo
 from setminus.errors import UserError
 from setminus.progress import listen, tracked
 
 if TYPE_CHECKING:
-    from setminus.commands.display import Display
+    from setminus.commands.terminal import Display
 
 __all__ = ["reproduce"]
 
@@ -79,7 +79,7 @@ def reproduce(
     Example: setminus reproduce table4 --methods vanilla,laftr_0.5,tuned_proxy --seeds 3
     Example: setminus reproduce table3 --pairs mnist-usps --methods vada,vada_orthogonal_em --shifts 0.5,0.7,0.95
     """
-    from setminus.commands.display import Display
+    from setminus.commands.terminal import Display
     from setminus_paper.experiments import find_names, plan_runs, records_of
     from setminus_paper.run import FailedRunsError
 
@@ -166,7 +166,7 @@ def _show(name: str, records: list[dict[str, Any]], file: Path, folder: Path, di
     """The numbers in the terminal, the charts as a picture, and the page; then the paths of all."""
     from setminus_paper.figures import draw_picture, summary_of, title_of
 
-    display.summary(title_of(name), summary_of(records))
+    display.table((title_of(name), "paper, or exact", "measured"), summary_of(records))
     display.say("")
     paths = [file]
     if page:

@@ -90,7 +90,7 @@ def test_without_typer_one_line_says_what_to_install():
     assert 'pip install "setminus[cli]"' in done.stderr
 
 
-BROKEN = "import setminus.commands.app as a, setminus.commands\na.app = lambda: 1 / 0\nsetminus.cli.main()"
+BROKEN = "import setminus.commands as c\nc.build_app = lambda: lambda: 1 / 0\nc.main()"
 
 
 def test_our_own_mistakes_end_in_two_lines_and_a_code_of_their_own():
@@ -102,7 +102,7 @@ def test_our_own_mistakes_end_in_two_lines_and_a_code_of_their_own():
 
 
 def test_the_end_of_a_file_is_no_verdict(tmp_path):
-    early = "import setminus.commands.reporting as r\ndef end(runs): raise EOFError\nr.record_files = end\n"
+    early = "import setminus.commands.report as r\ndef end(runs): raise EOFError\nr.record_files = end\n"
     ends = f"{early}setminus.commands.main()"
     done = subprocess.run([sys.executable, "-c", ends, "report", str(tmp_path)], capture_output=True, text=True)
     assert done.returncode == 2

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from setminus.commands.errors import check_folder, check_outputs
+from setminus.commands.outputs import check_folder, check_outputs
 from setminus.errors import UserError
 
 COMMAND = [sys.executable, "-c", "from setminus.commands import main; main()"]

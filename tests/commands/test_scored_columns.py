@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from setminus import save
-from setminus.commands.applying import apply_file
-from setminus.commands.auditing import AuditConfig, audit_table
-from setminus.commands.rows import Roles, read_rows
+from setminus.commands.apply import apply_file
+from setminus.commands.audit import AuditConfig, audit_table
+from setminus.commands.table_roles import Roles, read_rows
 from setminus.errors import UserError
 from setminus.tables.columns import to_text
 from setminus.tables.reading import open_table

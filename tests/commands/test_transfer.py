@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("torch")
 Image = pytest.importorskip("PIL.Image")
 
-import setminus.commands.translating as translating  # noqa: E402
+import setminus.commands.transfer as translating  # noqa: E402
 from tests.made_pictures import write_folders  # noqa: E402
 
 SMALL = ["--size", "16", "--width", "4", "--batch-size", "8", "--steps", "4", "--every", "2"]

@@ -23,11 +23,10 @@ MEMORY = 16 << 30
 """Bytes of addresses: a table that asks for more ends in a MemoryError, not in a machine without memory."""
 SECONDS = 60
 IMPORTS = (
-    "setminus.commands.app setminus.commands.display setminus.commands.applying setminus.commands.auditing "
-    "setminus.commands.describing setminus.commands.fitting setminus.commands.reporting skops.io jinja2"
+    "setminus.commands.terminal setminus.commands.scored_columns setminus.scale.scoring setminus.auditing.audit "
+    "setminus.estimators.tuned setminus.report.page sklearn.ensemble skops.io jinja2"
 )
-WARM_UP = "from setminus.report.page import vega_script; vega_script()"
-TORCH_IMPORTS = "setminus.commands.adapting setminus.commands.restyling setminus.commands.translating PIL.Image"
+TORCH_IMPORTS = "setminus.adaptation.adapter setminus.transfer.folder_translation PIL.Image"
 
 
 @dataclass(frozen=True)
@@ -103,10 +102,10 @@ def _build_once():
     """Make typer's commands here: each fork would make the same ones."""
     import typer.main
 
-    from setminus.commands.app import app
+    from setminus.commands import build_app
 
     typer.main.get_command = functools.cache(typer.main.get_command)
-    typer.main.get_command(app)
+    typer.main.get_command(build_app())
 
 
 def _learn(names):

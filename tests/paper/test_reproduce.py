@@ -137,7 +137,7 @@ def test_a_table_of_the_paper_is_shown_beside_it(command, toy, tmp_path, monkeyp
     monkeypatch.setitem(EXPERIMENTS, "table4", "toy_experiment")
     monkeypatch.setattr("setminus_paper.experiments.execute", lambda *_, **__: made)
     (tmp_path / "table4").mkdir()
-    monkeypatch.setattr("setminus.commands.display.Console.width", 160)
+    monkeypatch.setattr("setminus.commands.terminal.Console.width", 160)
     done = command("reproduce", "table4", "--out", tmp_path)
     assert done.code == 0, done.err
     assert "Table 4" in done.out

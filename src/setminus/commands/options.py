@@ -1,8 +1,10 @@
-"""The options that commands share: each once, with its help."""
+"""The options that commands share: each declared once, with its help."""
 
 from __future__ import annotations
 
 import math
+import shlex
+import sys
 from typing import Annotated, Literal
 
 import typer
@@ -10,49 +12,69 @@ import typer
 from setminus.core import Agg, Constraint
 
 __all__ = [
-    "Agg",
-    "Constraint",
     "Decimal",
     "Encoding",
-    "Engine",
     "Header",
     "Ignore",
     "Json",
     "Label",
     "Positive",
-    "Principal",
     "Quiet",
     "Seed",
     "Trusted",
     "finite",
+    "gap_key",
+    "typed_command",
 ]
 
 
 def finite(value: float | None) -> float | None:
-    """Refuse infinity and nan, which no bound of an option catches."""
+    """Refuse infinity and nan, which the bounds of an option let pass."""
     if value is not None and not math.isfinite(value):
-        raise typer.BadParameter(f"{value} is no number to compare with.")
+        raise typer.BadParameter(f"{value} is not a finite number.")
     return value
 
 
-Principal = Literal["proxy", "group"]
-Engine = Literal["arrow", "dask"]
+def gap_key(constraint: Constraint, agg: Agg) -> str:
+    """The key under which an audit has the gap that a constraint bounds.
 
-Label = Annotated[str, typer.Option(help="The column to predict.", show_default=False)]
+    Examples
+    --------
+    >>> gap_key("equalized_odds", "sum"), gap_key("demographic_parity", "max")
+    ('equalized_odds_sum', 'demographic_parity')
+    """
+    return f"{constraint}_{agg}" if constraint == "equalized_odds" else constraint
+
+
+def typed_command(*left_out: str) -> str:
+    """The command of this process, for records, without some of its words."""
+    return shlex.join(["setminus", *(word for word in sys.argv[1:] if word not in left_out)])
+
+
+Label = Annotated[str, typer.Option(help="Column to predict.", show_default=False)]
 Ignore = Annotated[
-    list[str], typer.Option(help="A column that must not matter; may be repeated, then all are crossed.")
+    list[str],
+    typer.Option(
+        help="Column that predictions must not depend on. Repeat the option for several: their combinations are then "
+        "the groups.",
+        show_default=False,
+    ),
 ]
-Positive = Annotated[str | None, typer.Option(help="The value of the label that counts as 1, against all others.")]
+Positive = Annotated[str | None, typer.Option(help="Value of the label that counts as 1. All other values count as 0.")]
 Header = Annotated[
-    bool | None, typer.Option("--header/--no-header", help="CSV: whether the first line has names; else guessed.")
+    bool | None,
+    typer.Option("--header/--no-header", help="CSV: whether the first line holds column names. Detected by default."),
 ]
-Encoding = Annotated[str, typer.Option(help="CSV: the encoding of the text, such as latin-1.")]
+Encoding = Annotated[str, typer.Option(help="CSV: text encoding, such as utf-8 or latin-1.")]
 Decimal = Annotated[
-    Literal[".", ","] | None, typer.Option(help="CSV: the decimal sign; by default all rows of the file decide.")
+    Literal[".", ","] | None, typer.Option(help="CSV: decimal sign. Detected from all rows by default.")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of splits, folds, fits and the audit.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no tables.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed of the splits, the folds, the fits and the intervals.")]
 Trusted = Annotated[
-    list[str] | None, typer.Option("--trust", help="A type that a model file may hold beyond the reviewed ones.")
+    list[str] | None,
+    typer.Option(
+        "--trust", help="Name of a type that the model file may hold beyond the reviewed ones. Repeat for several."
+    ),
 ]

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from setminus.commands.rows import Roles
+from setminus.commands.table_roles import Roles
 from setminus.errors import UserError
 from setminus.tables.columns import check_names, is_text, to_numbers, to_text
 from setminus.tables.reading import Table

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from setminus.commands.reporting import record_files, write_records_page
+from setminus.commands.report import record_files, write_records_page
 from setminus.errors import UserError
 from setminus.records import RecordError
 from tests.made_translation import made_translation

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from setminus.commands import display as module
-from setminus.commands.display import Display
+from setminus.commands import terminal as module
+from setminus.commands.terminal import Display
 from setminus.progress import listen, tracked
 
 REDRAWN = 0.3

@@ -1,19 +1,42 @@
-"""The page again, from records alone."""
+"""``setminus report``: write the page again, from records alone."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from setminus.datasets.images import show_names
+import typer
+
+from setminus.commands.outputs import check_outputs
 from setminus.errors import UserError
 from setminus.records import RecordError, read_record, read_records
-from setminus.report.page import build_page, experiment_sections, write_page
 
-__all__ = ["record_files", "write_records_page"]
+__all__ = ["record_files", "report", "write_records_page"]
 
 NAMES = ("records.jsonl", "audit.json", "adaptation.json")
+
+
+def report(
+    runs: Annotated[
+        Path,
+        typer.Argument(
+            help="A file records.jsonl, audit.json or adaptation.json, or a folder that holds such files.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[Path | None, typer.Option(help="Page to write. By default report.html beside the records.")] = None,
+) -> None:
+    """Write the page again from its records, without any computation.
+
+    Example: setminus report runs/
+    """
+    from setminus.commands.terminal import echo
+
+    files = record_files(runs)
+    page = (runs.parent if runs.is_file() else runs) / "report.html" if out is None else out
+    check_outputs({"the page": page}, files)
+    echo(write_records_page(files, page).resolve())
 
 
 def record_files(runs: Path) -> list[Path]:
@@ -39,13 +62,16 @@ def write_records_page(files: Sequence[Path], out: Path) -> Path:
     -------
     Path
     """
+    from setminus.datasets.images import show_names
+    from setminus.report.page import write_page
+
     records = [record for file in files for record in _shown(file)]
     try:
         return write_page(out, records)
     except (ImportError, MemoryError, OSError, RecordError):
         raise
     except Exception as error:
-        # records of another version, or edited ones: whatever the page stumbles over is in the files
+        # records of another version, or edited ones: the cause is in the files
         broken = [str(file) for file in files if not _can_show(file)] or [*map(str, files)]
         raise UserError(
             f"the page cannot show {show_names(broken)}, where a value is missing or of another kind",
@@ -54,6 +80,8 @@ def write_records_page(files: Sequence[Path], out: Path) -> Path:
 
 
 def _can_show(file: Path) -> bool:
+    from setminus.report.page import build_page
+
     try:
         build_page(_shown(file))
     except Exception:
@@ -63,6 +91,8 @@ def _can_show(file: Path) -> bool:
 
 def _shown(file: Path) -> list[dict[str, Any]]:
     """All records of experiments, which belong together; of other jobs the newest of a file."""
+    from setminus.report.page import experiment_sections
+
     if file.suffix != ".jsonl":
         return [read_record(file)]
     records = read_records(file)

@@ -1,10 +1,10 @@
-"""A user's table as rows to learn from: the label, the groups to ignore, and the columns that are left."""
+"""Which column of a user's table is what: the label, the groups to ignore, the features; and two tables to adapt."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,16 +17,20 @@ from setminus.core.groups import group_name
 from setminus.errors import UserError
 from setminus.estimators.groups import Groups
 from setminus.tables.columns import ColumnSummary, check_names, coded_text, describe, is_text, plain, to_text
+from setminus.tables.drift import unseen_fraction
+from setminus.tables.encoding import TableEncoder
 from setminus.tables.numerals import DecimalSign
 from setminus.tables.reading import Table
 
-__all__ = ["Roles", "Rows", "group_names", "read_rows", "split_rows"]
+__all__ = ["Domains", "Roles", "Rows", "group_names", "read_domains", "read_rows", "split_rows"]
 
-LEAST_ROWS = 10
-"""Rows of each group and label below which a rate is a guess."""
+MIN_ROWS = 10
+"""Rows of each group and label, or of each class of a source table, below which a rate is a guess."""
 
-MOST_CLASSES = 20
+MAX_CLASSES = 20
 MISSING_GROUP = "(missing)"
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -147,7 +151,7 @@ def split_rows(rows: Rows, test_size: float, seed: int) -> tuple[Rows, Rows]:
     if not 0 < test_size < 1:
         raise UserError(f"the test size is {test_size:g}", do="give a share of the rows between 0 and 1, such as 0.25.")
     codes = np.unique(rows.y, return_inverse=True)[1].astype(np.intp)
-    known = Groups(least=LEAST_ROWS)
+    known = Groups(least=MIN_ROWS)
     group = known.learn(rows.groups, codes)
     _check_cells(rows, known, group, codes)
     strata = group * (codes.max() + 1) + codes
@@ -163,13 +167,13 @@ def _check_cells(rows: Rows, known: Groups, group: NDArray[np.intp], codes: NDAr
         raise UserError(
             f"{ignored} has one value only, {group_name(known.labels[0])!r}", do="there is nothing to ignore in it."
         )
-    few = np.argwhere(counts < LEAST_ROWS)
+    few = np.argwhere(counts < MIN_ROWS)
     if len(few):
         at, label = few[0]
         raise UserError(
             f"the group {group_name(known.labels[at])!r} of {ignored} has {counts[at, label]} rows with the label "
             f"{np.unique(rows.y).tolist()[label]!r}",
-            do=f"at least {LEAST_ROWS} are needed: merge it with another group in the file, or leave its rows out.",
+            do=f"at least {MIN_ROWS} are needed: merge it with another group in the file, or leave its rows out.",
         )
 
 
@@ -190,7 +194,7 @@ def _labels(words: NDArray[Any], roles: Roles, name: str) -> NDArray[Any]:
                 do="call that value something else, or leave --positive away.",
             )
         return np.asarray(words == roles.positive, dtype=np.int64)
-    if len(values) > MOST_CLASSES:
+    if len(values) > MAX_CLASSES:
         raise UserError(
             f"the label {roles.label!r} has {len(values)} values, such as {str(values[np.argmax(counts)])!r}",
             do="name a column of classes, or the one class that counts with --positive.",
@@ -204,3 +208,115 @@ def _group_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if numeric and values.null_count == 0:
         return values
     return pc.fill_null(to_text(values), MISSING_GROUP)
+
+
+@dataclass(frozen=True)
+class Domains:
+    """Both tables as numbers, and labels of the target, which no model is given.
+
+    Attributes
+    ----------
+    encoder : TableEncoder
+        From a frame to these numbers.
+    source, target : ndarray of shape (n, d) and (m, d)
+    classes : ndarray of str of shape (C,)
+    codes : ndarray of int of shape (n,)
+        Places of the source's labels among `classes`.
+    labelled, truth : ndarray of int
+        The target's rows with a label, and its place among `classes`; -1 for one that the source lacks.
+    unseen : dict of str to float
+        See `unseen_fraction`.
+    about : dict
+        What was read, for a record.
+    """
+
+    encoder: TableEncoder
+    source: Floats
+    target: Floats
+    classes: NDArray[np.str_]
+    codes: NDArray[np.int64]
+    labelled: NDArray[np.int64]
+    truth: NDArray[np.int64]
+    unseen: dict[str, float]
+    about: dict[str, Any]
+
+
+def read_domains(source: Table, target: Table, roles: Roles) -> Domains:
+    """Read the source's labels, and the columns that both tables have to offer a model.
+
+    Parameters
+    ----------
+    source, target : Table
+        The second may have the label, too, in some rows or in all.
+    roles : Roles
+
+    Returns
+    -------
+    Domains
+
+    Raises
+    ------
+    UserError
+        Where a column is missing, the label has one value or too many, or there are too few rows.
+    """
+    rows = read_rows(source, roles)
+    classes, codes = np.unique([roles.class_names.get(str(label), str(label)) for label in rows.y], return_inverse=True)
+    counts = np.bincount(codes)
+    if counts.min() < MIN_ROWS:
+        raise UserError(
+            f"{source.path.name} has {counts.min()} rows with the label {str(classes[counts.argmin()])!r}",
+            do=f"at least {MIN_ROWS} are needed: leave that class out, or merge it with another.",
+        )
+    columns = describe(rows.X)
+    kinds = {column.name: column.kind for column in columns if column.kept}
+    if not kinds:
+        raise UserError("no column is left to learn from", do="every one is constant, or names rows.")
+    check_names(kinds, target.names, target.path.name)
+    target, frame = target.like(rows.decimal).load()
+    if len(frame) < MIN_ROWS:
+        raise UserError(f"{target.path.name} has {len(frame)} rows", do=f"at least {MIN_ROWS} are needed.")
+    labelled, truth, notes = _labels(frame, roles, classes, target.path.name)
+    encoder = TableEncoder("onehot", kinds=kinds).fit(rows.X.select(list(kinds)))
+    return Domains(
+        encoder,
+        encoder.transform(rows.X),
+        encoder.transform(frame),
+        classes,
+        codes.astype(np.int64),
+        labelled,
+        truth,
+        unseen_fraction(frame, encoder.columns_),
+        about={
+            "data": f"{source.path.name} to {target.path.name}",
+            "label": roles.question,
+            "classes": classes.tolist(),
+            "rows": {"source": len(rows), "target": len(frame), "labelled": len(labelled)},
+            "features": list(kinds),
+            "columns": [asdict(column) for column in columns],
+            "notes": [*rows.notes, *target.notes, *notes],
+            "decimal": None if rows.decimal is None else rows.decimal._asdict(),
+        },
+    )
+
+
+def _labels(
+    frame: pa.Table, roles: Roles, classes: NDArray[np.str_], name: str
+) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str]]:
+    """The rows with a label, their codes, and a note on labels that no model of the source can give."""
+    words = to_text(frame.column(roles.label)).to_pylist() if roles.label in frame.column_names else []
+    labelled = np.array([row for row, word in enumerate(words) if word is not None], dtype=np.int64)
+    named = [words[row] for row in labelled]
+    if roles.positive is not None:
+        named = [word if word == roles.positive else f"not {roles.positive}" for word in named]
+    places = {str(word): code for code, word in enumerate(classes)}
+    truth = np.array([places.get(word, -1) for word in named], dtype=np.int64)
+    unknown = sorted({word for word in named if word not in places})
+    if not unknown:
+        return labelled, truth, []
+    if (truth < 0).all():
+        check_names(unknown, list(places), "the source", what="label")
+    named_first = ", ".join(map(repr, unknown[:3])) + (" and others" if len(unknown) > 3 else "")
+    note = (
+        f"{(truth < 0).sum():,} rows of {name} are labelled {named_first}, which the source lacks: they count as wrong"
+    )
+    return labelled, truth, [note]

@@ -1,25 +1,145 @@
-"""Any system's scores in a file, audited."""
+"""``setminus audit``: the gaps between groups of any system's scores, with intervals and a verdict."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import typer
 
-from setminus.auditing.audit import audit
-from setminus.auditing.result import Audit
-from setminus.commands.rows import Roles, group_names, read_rows
-from setminus.commands.scored_columns import ScoredColumns
+from setminus.commands import ExitCode
+from setminus.commands.options import (
+    Decimal,
+    Encoding,
+    Header,
+    Json,
+    Label,
+    Positive,
+    Quiet,
+    Seed,
+    finite,
+    gap_key,
+    typed_command,
+)
+from setminus.commands.outputs import check_outputs
 from setminus.core import Agg, Constraint
 from setminus.errors import UserError
-from setminus.estimators.groups import Groups
-from setminus.progress import seconds_by_name, tracked
-from setminus.records import Record, versions
-from setminus.tables.reading import open_table
+from setminus.progress import listen, seconds_by_name, tracked
+from setminus.records import Record, to_json, versions, write_json
 
-__all__ = ["AuditConfig", "audit_table"]
+if TYPE_CHECKING:
+    from setminus.auditing.result import Audit
+
+__all__ = ["AuditConfig", "audit", "audit_table"]
+
+
+def audit(
+    table: Annotated[
+        Path,
+        typer.Argument(
+            help="Table with labels and scores or decisions: CSV (also .gz), Parquet or Arrow.", show_default=False
+        ),
+    ],
+    label: Label,
+    ignore: Annotated[
+        list[str],
+        typer.Option(
+            help="Column whose groups are compared. Repeat the option for several: their combinations are then the "
+            "groups.",
+            show_default=False,
+        ),
+    ],
+    score: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Column with the probability of the --positive value, or of the second class. With more than two "
+            "classes, repeat the option: one column for each class. By default the columns that apply wrote."
+        ),
+    ] = None,
+    prediction: Annotated[
+        str | None, typer.Option(help="Column with the decisions to audit, in the label's own values.")
+    ] = None,
+    positive: Positive = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(callback=finite, min=0, max=1, help="Decide by the score: 1 from this probability on."),
+    ] = None,
+    constraint: Annotated[
+        Constraint,
+        typer.Option(
+            help="Gap that --fail-above bounds. equal_opportunity compares the recall of the --positive value, or of "
+            "the second of two classes."
+        ),
+    ] = "equalized_odds",
+    agg: Annotated[
+        Agg, typer.Option(help="How equalized odds combines the gaps of the classes: their maximum, or their sum.")
+    ] = "max",
+    fail_above: Annotated[
+        float | None,
+        typer.Option(
+            callback=finite, min=0, help="Exit with code 1 if the gap is larger than this, and 3 if it is undefined."
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="File to write the audit to, as JSON.")] = None,
+    page: Annotated[Path | None, typer.Option(help="File to write a page about the audit to.")] = None,
+    seed: Seed = 0,
+    header: Header = None,
+    encoding: Encoding = "utf-8",
+    decimal: Decimal = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Audit the scores of any system for gaps between groups.
+
+    Prints the gaps with confidence intervals, how well the score still predicts the group, and a verdict.
+
+    Example: setminus audit scored.parquet --label income --ignore sex --score p --fail-above 0.1
+    """
+    outputs = {"the audit": out, "the page": page}
+    check_outputs({what: path for what, path in outputs.items() if path is not None}, [table], option="--out or --page")
+    from setminus.commands.terminal import Display, echo
+    from setminus.files import atomic_writes
+    from setminus.report.page import write_page
+
+    display = Display(quiet or json)
+    config = AuditConfig(
+        table=str(table),
+        label=label,
+        ignore=tuple(ignore),
+        score=tuple(score or ()),
+        prediction=prediction,
+        positive=positive,
+        threshold=threshold,
+        constraint=constraint,
+        agg=agg,
+        fail_above=fail_above,
+        seed=seed,
+        header=header,
+        encoding=encoding,
+        decimal=decimal,
+    )
+    with listen(display):
+        result, record = audit_table(config, typed_command())
+    wanted = [path for path in (out, page) if path is not None]
+    with atomic_writes(*wanted) as partials:
+        for partial, path in zip(partials, wanted, strict=True):
+            if path is out:
+                write_json(partial, record)
+            else:
+                write_page(partial, [record])
+    if json:
+        typer.echo(to_json(record))
+    display.text(str(result))
+    display.say(*(f"Note: {note}" for note in record["task"]["notes"]))
+    limit = record.get("limit")
+    if limit is not None and limit["undefined"]:
+        echo(f"{limit['name']} gap is undefined: some group has no rows of a label", err=True)
+        raise typer.Exit(ExitCode.UNJUDGED)
+    if limit is not None and not limit["passed"]:
+        echo(f"{limit['name']} gap {limit['value']:.3f} is above {limit['limit']:g}", err=True)
+        raise typer.Exit(ExitCode.GAP_TOO_LARGE)
 
 
 @dataclass(frozen=True)
@@ -95,6 +215,12 @@ def audit_table(config: AuditConfig, command: str = "") -> tuple[Audit, Record]:
 
 
 def _audit(config: AuditConfig, seconds: dict[str, float], command: str) -> tuple[Audit, Record]:
+    from setminus.auditing.audit import audit
+    from setminus.commands.scored_columns import ScoredColumns
+    from setminus.commands.table_roles import Roles, group_names, read_rows
+    from setminus.estimators.groups import Groups
+    from setminus.tables.reading import open_table
+
     with tracked(f"read {Path(config.table).name}"):
         table = open_table(config.table, header=config.header, encoding=config.encoding, decimal=config.decimal)
         roles = Roles(config.label, config.ignore, config.positive)
@@ -146,6 +272,7 @@ def _audit(config: AuditConfig, seconds: dict[str, float], command: str) -> tupl
             "labels": roles.class_names,
             "score": shown,
             "ignored": ", ".join(config.ignore),
+            "ignored_columns": [*config.ignore],
             "rows": {"test": len(rows)},
             "notes": notes,
         },
@@ -159,7 +286,7 @@ def _audit(config: AuditConfig, seconds: dict[str, float], command: str) -> tupl
 
 
 def _limit(config: AuditConfig, audited: dict[str, Any]) -> dict[str, Any]:
-    name = config.constraint + (f"_{config.agg}" if config.constraint == "equalized_odds" else "")
+    name = gap_key(config.constraint, config.agg)
     value = audited[name]["value"]
     exceeded = value is not None and value > config.fail_above
     # equalized odds compares the rates that there are: below the limit, a missing one may still be above it

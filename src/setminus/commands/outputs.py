@@ -1,70 +1,20 @@
-"""How a command ends: its exit codes, the two lines of an error, and which outputs it may write."""
+"""The files that a command writes: checked before any long work, and how to use them afterwards."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import tempfile
 from collections.abc import Iterable, Mapping
-from enum import IntEnum
 from pathlib import Path
 
-from setminus.errors import MissingExtraError, UserError
+from setminus.errors import UserError
 from setminus.files import destination
 
-__all__ = ["ExitCode", "check_folder", "check_outputs", "explanation"]
+__all__ = ["check_folder", "check_outputs", "usage"]
 
-MAX_LETTERS = 800
-"""The longest line of an error: a name or a value in it may be as long as a file."""
 NO_MODEL = (".csv", ".tsv", ".gz", ".parquet", ".pq", ".arrow", ".feather", ".ipc", ".json", ".jsonl", ".html")
 """Endings of what the commands read and write besides models."""
-
-
-class ExitCode(IntEnum):
-    """What the exit code of a command means."""
-
-    DONE = 0
-    GAP_TOO_LARGE = 1
-    """The gap is above ``audit --fail-above``; nothing else ends with 1."""
-    INPUT = 2
-    """The input, the options or the machine (a full disk, no memory) stopped it: the message says what to change."""
-    UNJUDGED = 3
-    """Could not judge: the gap is undefined, or setminus itself failed."""
-    INTERRUPTED = 130
-
-
-def explanation(error: Exception) -> tuple[ExitCode, str, str]:
-    """The exit code and the two lines that stand for an error.
-
-    Examples
-    --------
-    >>> print(*explanation(UserError("the file is empty", do="give one with rows."))[1:])
-    Error: the file is empty. Give one with rows.
-    >>> explanation(KeyError("x"))[0].name
-    'UNJUDGED'
-    """
-    code = ExitCode.INPUT
-    match error:
-        case UserError() | MissingExtraError():
-            wrong, remedy = error.lines
-        case OSError(errno=int(), strerror=str()):
-            wrong = f"{error.filename or 'the output'}: {error.strerror}."
-            remedy = "Choose a file or folder that you may use, on a disk with room."
-        case MemoryError():
-            wrong, remedy = "the memory of this machine is not enough.", "Give fewer rows, or smaller pictures."
-        case ValueError() | FileNotFoundError() | TypeError():
-            # of another library: its own words, of which the first line says what is wrong
-            wrong = (str(error).strip() or type(error).__name__).splitlines()[0]
-            remedy = "Change the input or the options, and try again; SETMINUS_TRACEBACK=1 shows where it happened."
-        case _:
-            code = ExitCode.UNJUDGED
-            wrong = f"setminus failed with {type(error).__name__}: {error}"
-            remedy = "Nothing was judged. Please report this; with SETMINUS_TRACEBACK=1 it shows where it happened."
-    return code, _short(f"Error: {wrong}"), _short(remedy)
-
-
-def _short(line: str) -> str:
-    """A line without its middle where a value in it fills the screen."""
-    return line if len(line) <= MAX_LETTERS else f"{line[: MAX_LETTERS // 2]} ... {line[-MAX_LETTERS // 2 :]}"
 
 
 def check_outputs(outputs: Mapping[str, Path], inputs: Iterable[Path] = (), *, option: str = "--out") -> None:
@@ -126,3 +76,10 @@ def check_folder(folder: Path, option: str) -> None:
             f"cannot write to {folder}, {error.strerror or error}",
             do=f"choose a folder that you may write to: {option} FOLDER",
         ) from error
+
+
+def usage(model: Path, needs: str = "") -> tuple[str, str]:
+    """How to use a model file in Python, and on the command line; `needs` is a remark on its columns."""
+    remark = f"  # {needs}" if needs else ""
+    python = f'from setminus import load\n\nmodel = load("{model.name}")\nmodel.predict_proba(frame){remark}'
+    return python, f"setminus apply {shlex.quote(model.name)} new.csv --out scored.csv"

@@ -1,0 +1,204 @@
+"""``setminus apply``: score a table with a model, or subtract columns that hold probabilities already."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from setminus.commands.options import Decimal, Encoding, Header, Quiet, Trusted, finite
+from setminus.commands.outputs import check_outputs
+from setminus.errors import UserError
+from setminus.progress import listen
+from setminus.scale import Engine
+
+if TYPE_CHECKING:
+    from setminus.scale.scorers import Scorer
+    from setminus.scale.scoring import Scored
+
+__all__ = ["apply", "apply_file"]
+
+
+def apply(
+    arguments: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="[MODEL] DATA",
+            help="A model file and the table to score. With --full, --principal and --prior: the table alone.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="Where to write the table with its scores. The ending of the name chooses the format.",
+            show_default=False,
+        ),
+    ],
+    full: Annotated[
+        str | None, typer.Option(help="Columns with the probabilities of the full classifier, separated by commas.")
+    ] = None,
+    principal: Annotated[
+        str | None, typer.Option(help="Columns with the probabilities of the principal classifier, in the same order.")
+    ] = None,
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            help="Class frequencies of the data that the principal classifier was trained on, separated by commas; or "
+            "uniform."
+        ),
+    ] = None,
+    strength: Annotated[
+        float,
+        typer.Option(
+            callback=finite, min=0, help="How much of the principal classifier to remove. 1 is the paper's formula."
+        ),
+    ] = 1.0,
+    engine: Annotated[
+        Engine, typer.Option(help="arrow: in this process. dask: in 2 processes, or on the cluster of --scheduler.")
+    ] = "arrow",
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="Address of a running Dask scheduler. On another machine it must begin with tls://."),
+    ] = None,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Refuse a table that has values outside those seen in training."),
+    ] = False,
+    neutralize_formulas: Annotated[
+        bool | None,
+        typer.Option(
+            help="CSV: write ' before text that a spreadsheet would run as a formula. By default only before text "
+            "that comes from the model."
+        ),
+    ] = None,
+    header: Header = None,
+    encoding: Encoding = "utf-8",
+    decimal: Decimal = None,
+    trust: Trusted = None,
+    quiet: Quiet = False,
+) -> None:
+    """Score a table of any size.
+
+    With a model file, its predictions and probabilities are added to the table. Without one, the probabilities of a
+    principal classifier are removed from those of a full classifier, both columns of the table.
+
+    Example: setminus apply model.skops big.parquet --out scored.parquet
+
+    Example: setminus apply scores.parquet --full p0,p1 --principal q0,q1 --prior 0.7,0.3 --out scored.parquet
+    """
+    check_outputs({"the scored table": out}, arguments)
+    from setminus.commands.terminal import Display, echo
+    from setminus.tables.drift import drift_text, unranged_text
+
+    display = Display(quiet)
+    with listen(display):
+        done = apply_file(
+            arguments,
+            out,
+            full=full,
+            principal=principal,
+            prior=prior,
+            strength=strength,
+            engine=engine if scheduler is None else "dask",
+            scheduler=scheduler,
+            header=header,
+            encoding=encoding,
+            decimal=decimal,
+            neutralize=neutralize_formulas,
+            trusted=tuple(trust or ()),
+            strict=strict,
+        )
+    # also when quiet: the scores of such rows are guesses
+    if unseen := drift_text(done.drift):
+        echo(f"Warning: values that were not seen in training: {unseen}. --strict refuses such a table.", err=True)
+    if unranged := unranged_text(done.drift):
+        echo(f"Warning: not compared with training, as the model does not hold their range: {unranged}.", err=True)
+    display.say(*(f"Note: {note}" for note in done.notes))
+    display.say(f"{done.n_rows:,} rows with {', '.join(done.scores)} in {out}")
+
+
+def apply_file(
+    files: Sequence[Path],
+    out: Path,
+    *,
+    full: str | None = None,
+    principal: str | None = None,
+    prior: str | None = None,
+    strength: float = 1.0,
+    engine: Engine = "arrow",
+    scheduler: str | None = None,
+    header: bool | None = None,
+    encoding: str = "utf-8",
+    decimal: str | None = None,
+    neutralize: bool | None = None,
+    trusted: tuple[str, ...] = (),
+    strict: bool = False,
+) -> Scored:
+    """Score a file and write it with its scores.
+
+    Parameters
+    ----------
+    files : sequence of Path
+        A model and a table, or a table alone where `full`, `principal` and `prior` are given.
+    out : Path
+    full, principal : str, optional
+        Columns of probabilities, separated by commas; one column is that of the second of two classes.
+    prior : str, optional
+        Class frequencies by commas, or "uniform".
+    strength, engine, scheduler, header, encoding, decimal, neutralize, trusted, strict
+        See `score_file` and `open_table`.
+
+    Returns
+    -------
+    Scored
+    """
+    from setminus.scale.scorers import ModelScorer, ProbabilityScorer
+    from setminus.scale.scoring import score_file
+    from setminus.tables.reading import open_table
+
+    ready = full is not None or principal is not None or prior is not None
+    if len(files) != (1 if ready else 2):
+        raise UserError(
+            f"{len(files)} files came",
+            do="give the table alone with --full, --principal and --prior." if ready else "give a model and a table.",
+        )
+    if ready and strict:
+        raise UserError("--strict came without a model", do="leave it away: columns of probabilities had no training.")
+    table = open_table(files[-1], header=header, encoding=encoding, decimal=decimal)
+    scorer: Scorer
+    if ready:
+        if full is None or principal is None or prior is None:
+            raise UserError(
+                "ready probabilities need three things", do="give --full COLUMNS --principal COLUMNS --prior NUMBERS."
+            )
+        names = table.names
+        scorer = ProbabilityScorer(_columns(full, names), _columns(principal, names), _prior(prior), strength)
+    else:
+        scorer = ModelScorer(files[0], trusted)
+        table = table.like(scorer.decimal())
+    return score_file(
+        table,
+        out,
+        scorer,
+        neutralize=neutralize,
+        engine=engine,
+        scheduler=scheduler,
+        strict=strict,
+    )
+
+
+def _columns(text: str, names: Sequence[str]) -> list[str]:
+    # a column whose name has a comma in it is still one column
+    return [text] if text in names else [name.strip() for name in text.split(",")]
+
+
+def _prior(text: str) -> list[float] | str:
+    if text == "uniform":
+        return text
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError:
+        raise UserError(f"the prior is {text!r}", do="give class frequencies such as 0.7,0.3, or uniform.") from None

@@ -1,0 +1,162 @@
+"""``setminus info``: what a model file holds."""
+
+from __future__ import annotations
+
+from numbers import Real
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from setminus.commands.options import Json, Trusted
+from setminus.errors import UserError
+from setminus.records import to_json
+
+__all__ = ["describe_model", "info"]
+
+
+def info(
+    model: Annotated[Path, typer.Argument(help="A model file that setminus wrote.", show_default=False)],
+    trust: Trusted = None,
+    json: Json = False,
+) -> None:
+    """Describe a model file.
+
+    Prints what it predicts, what it ignores, which columns it needs, and how accurate and fair it was on test rows.
+
+    Example: setminus info model.skops
+    """
+    from setminus.commands.terminal import Display
+
+    about = describe_model(model, tuple(trust or ()))
+    if json:
+        typer.echo(to_json(about))
+    else:
+        Display().table(("", ""), [(name, value) for name, value in _rows(about) if value])
+
+
+def describe_model(path: Path, trusted: tuple[str, ...] = ()) -> dict[str, Any]:
+    """What a model file predicts, ignores and needs.
+
+    Parameters
+    ----------
+    path : Path
+    trusted : tuple of str
+        See `setminus.load`.
+
+    Returns
+    -------
+    dict
+        Plain values; `about` is what ``setminus fit`` wrote down, empty for a model that was saved from Python.
+
+    Raises
+    ------
+    ValueError
+        If the file is refused by `load`, or describes itself in a way that ``setminus fit`` does not.
+    """
+    from setminus.estimators.persistence import load
+
+    model = load(path, trusted=trusted)
+    try:
+        return _described(path, model)
+    # the attributes of an untrusted file may be anything
+    except Exception as error:
+        raise UserError(
+            f"{path.name} holds a model that is damaged, its description cannot be read ({type(error).__name__})",
+            do="fit it again, or copy it again.",
+        ) from error
+
+
+def _described(path: Path, model: Any) -> dict[str, Any]:
+    from sklearn.pipeline import Pipeline
+
+    parts = getattr(model, "model_", model)
+    full = getattr(parts, "full_", None)
+    last = model[-1] if isinstance(model, Pipeline) else model
+    return {
+        "file": path.name,
+        "bytes": path.stat().st_size,
+        "type": _name(model),
+        "full": "" if full is None else _name(full),
+        "principals": [_name(part) for part in getattr(parts, "principals_", [])],
+        "classes": [str(label) for label in getattr(model, "classes_", [])],
+        "strength": _number(getattr(model, "strength_", getattr(model, "strength", None))),
+        "threshold": _number(getattr(model, "threshold_", None)),
+        "adapted": _mixes(last) if hasattr(last, "target_prior_") else {},
+        "columns": [str(name) for name in getattr(model, "feature_names_in_", [])],
+        "about": _about(model),
+    }
+
+
+def _about(model: Any) -> dict[str, Any]:
+    """The description that `fit` stored, after a check that what is shown of it has the right types."""
+    about: dict[str, Any] = getattr(model, "about_", {})
+    task, config = about.get("task", {}), about.get("config", {})
+    bound = ("constraint", "agg") if "constraint" in config else ()
+    texts = [about.get("command", ""), task.get("label", ""), task.get("ignored", ""), *(config[key] for key in bound)]
+    if not all(isinstance(text, str) for text in texts) or (bound and _number(config["tolerance"]) is None):
+        raise TypeError
+    for measured in about.get("test", {}).values():
+        for value in measured.values():
+            _number(value["value"])
+    return about
+
+
+def _number(value: Any) -> float | None:
+    if value is not None and not isinstance(value, Real):
+        raise TypeError
+    return None if value is None else float(value)
+
+
+def _mixes(model: Any) -> dict[str, Any]:
+    """How an adapter was fitted, and the class frequencies of both domains."""
+    mixes = {which: [float(share) for share in getattr(model, f"{which}_prior_")] for which in ("source", "target")}
+    return {"method": str(model.method), **mixes}
+
+
+def _name(part: Any) -> str:
+    from sklearn.pipeline import Pipeline
+
+    steps = [step for _, step in part.steps] if isinstance(part, Pipeline) else [part]
+    return " > ".join(type(step).__name__ for step in steps)
+
+
+def _rows(about: dict[str, Any]) -> list[tuple[str, str]]:
+    written = about["about"]
+    task = written.get("task", {})
+    rows = [
+        ("model", f"{about['type']} in {about['file']}, {about['bytes'] / 1e6:.1f} MB"),
+        ("predicts", task.get("label", ", ".join(about["classes"]))),
+        ("classes", ", ".join(about["classes"])),
+        ("ignores", task.get("ignored", ", ".join(about["principals"]))),
+        ("full", about["full"]),
+        *_adapted(about["adapted"]),
+        ("strength", "" if about["strength"] is None else f"{about['strength']:g}"),
+        ("threshold", "" if about["threshold"] is None else f"{about['threshold']:.3f}"),
+        ("bounds", _bound(written.get("config", {}))),
+        ("needs the columns", ", ".join(about["columns"])),
+        ("made by", written.get("command", "")),
+    ]
+    for when, numbers in written.get("test", {}).items():
+        shown = ", ".join(f"{key.replace('_', ' ')} {_digits(value['value'])}" for key, value in numbers.items())
+        rows.append((f"{when}, on test rows", shown))
+    return rows
+
+
+def _digits(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.3f}"
+
+
+def _adapted(about: dict[str, Any]) -> list[tuple[str, str]]:
+    """How a model was adapted, and to which class frequencies; nothing for other models."""
+    mixes = {"class frequencies, source": "source", "class frequencies, target (estimated)": "target"}
+    shown = [(name, ", ".join(f"{share:.3f}" for share in about[key])) for name, key in mixes.items() if about]
+    return [("adapted by", about["method"]), *shown] if about else []
+
+
+def _bound(config: dict[str, Any]) -> str:
+    """The gap that was bounded, for a model that was made fair."""
+    if "constraint" not in config:
+        return ""
+    agg = f" ({config['agg']})" if config["constraint"] == "equalized_odds" else ""
+    return f"the {config['constraint'].replace('_', ' ')} gap{agg}, to {config['tolerance']:g}"
