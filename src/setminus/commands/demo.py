@@ -14,6 +14,7 @@ import typer
 
 from setminus.commands.outputs import check_folder
 from setminus.core import Agg, Constraint
+from setminus.datasets.sources import DataUnavailableError
 from setminus.errors import MissingExtraError, UserError
 from setminus.progress import listen, seconds_by_name, tracked
 from setminus.records import Record, append_record, read_records, versions
@@ -104,6 +105,8 @@ def demo(
         try:
             with listen(display):
                 measured[name] = part.run(out, seed, display)
+        except DataUnavailableError:
+            raise
         except UserError as error:
             # the page of the other parts is worth having
             failure = error
@@ -128,8 +131,6 @@ def _find_parts(given: str | None) -> dict[str, Part]:
 
 def _can_run(part: Part, display: Display, *, needed: bool) -> bool:
     """Whether a part can be had on this machine; if not, why not is said in a line."""
-    from setminus.datasets.sources import DataUnavailableError
-
     try:
         part.check()
     except (DataUnavailableError, MissingExtraError) as error:

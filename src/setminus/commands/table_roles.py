@@ -275,7 +275,7 @@ def read_domains(source: Table, target: Table, roles: Roles) -> Domains:
     target, frame = target.like(rows.decimal).load()
     if len(frame) < MIN_ROWS:
         raise UserError(f"{target.path.name} has {len(frame)} rows", do=f"at least {MIN_ROWS} are needed.")
-    labelled, truth, notes = _labels(frame, roles, classes, target.path.name)
+    labelled, truth, notes = _target_labels(frame, roles, classes, target.path.name)
     encoder = TableEncoder("onehot", kinds=kinds).fit(rows.X.select(list(kinds)))
     return Domains(
         encoder,
@@ -299,7 +299,7 @@ def read_domains(source: Table, target: Table, roles: Roles) -> Domains:
     )
 
 
-def _labels(
+def _target_labels(
     frame: pa.Table, roles: Roles, classes: NDArray[np.str_], name: str
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str]]:
     """The rows with a label, their codes, and a note on labels that no model of the source can give."""
