@@ -102,10 +102,8 @@ def test_our_own_mistakes_end_in_two_lines_and_a_code_of_their_own():
 
 
 def test_the_end_of_a_file_is_no_verdict(tmp_path):
-    early = (
-        "import setminus.commands, setminus.commands.report as r\ndef end(runs): raise EOFError\nr.record_files = end\n"
-    )
-    ends = f"{early}setminus.commands.main()"
+    early = "import setminus.commands.report as r, setminus.commands\n"
+    ends = f"{early}def end(runs): raise EOFError\nr.record_files = end\nsetminus.commands.main()"
     done = subprocess.run([sys.executable, "-c", ends, "report", str(tmp_path)], capture_output=True, text=True)
     assert done.returncode == 2
     assert "ends too early" in done.stderr
