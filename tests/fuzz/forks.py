@@ -26,6 +26,7 @@ IMPORTS = (
     "setminus.commands.terminal setminus.commands.scored_columns setminus.scale.scoring setminus.auditing.audit "
     "setminus.estimators.tuned setminus.report.page sklearn.ensemble skops.io jinja2"
 )
+WARM_UP = "from setminus.report.page import vega_script; vega_script()"
 TORCH_IMPORTS = "setminus.adaptation.adapter setminus.transfer.folder_translation PIL.Image"
 
 
