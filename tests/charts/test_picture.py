@@ -1,11 +1,15 @@
 """Charts as a picture: every mark is named, the same charts give the same file, and a notebook shows it."""
 
 import base64
+import io
 import struct
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+import vl_convert
+from PIL import Image
 from setminus_paper.figures import charts_of
 
 from setminus.charts.chart import Chart, Line, Points, Rule
@@ -24,6 +28,14 @@ def test_the_same_charts_give_the_same_picture(toy_records, tmp_path):
     assert (tmp_path / "one.png").read_bytes() == (tmp_path / "two.png").read_bytes()
     draw(charts[:1], tmp_path / "other.png")
     assert size((tmp_path / "other.png").read_bytes())[0] < size((tmp_path / "one.png").read_bytes())[0]
+
+
+def test_a_file_is_small_and_has_the_same_pixels(tmp_path):
+    made = plot([Chart("t", "x", "y", [Points([0, 1], [0, 1], "a")])])
+    full = vl_convert.vegalite_to_png(made.spec, scale=1.5)
+    assert len(made.png()) < len(full) / 2
+    with Image.open(io.BytesIO(made.png())) as ours, Image.open(io.BytesIO(full)) as theirs:
+        assert (np.asarray(ours) == np.asarray(theirs)).all()
 
 
 def test_titles_legends_and_odd_names_are_written_as_they_are(toy_records):

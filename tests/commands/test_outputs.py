@@ -141,7 +141,7 @@ def small_disk(tmp_path):
     """A disk of 3 MB, where one can be mounted."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "setminus-test", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=512k", "setminus-test", str(folder)]
     if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
         pytest.skip("needs the right to mount a small disk")
     yield folder

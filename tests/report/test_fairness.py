@@ -101,7 +101,7 @@ def test_the_picture_comes_from_the_record_alone(which, request, tmp_path):
         draw_picture(record, tmp_path / name)
     one = (tmp_path / "one.png").read_bytes()
     assert one == (tmp_path / "two.png").read_bytes()
-    assert 1200 <= struct.unpack(">II", one[16:24])[0] <= 2000 and len(one) < 300_000
+    assert 1200 <= struct.unpack(">II", one[16:24])[0] <= 2000 and len(one) < 100_000
     svg = (tmp_path / "three.svg").read_text()
     assert all(f">{name}<" in svg for name in ("chosen", "tolerance (0.05)", "after"))
     assert "<script" not in svg and "<b>" not in svg
