@@ -8,7 +8,7 @@ from jsonschema import ValidationError
 from setminus_paper.figures import charts_of
 
 from setminus.charts.chart import Area, Bars, Chart, Dots, Line, Points, Rule, Span, Surface, kind_colours
-from setminus.charts.vega import contour, figures, legend, vega_lite
+from setminus.charts.vega import figures, legend, vega_lite
 
 
 def drawn(*marks, **more):
@@ -89,15 +89,6 @@ def test_a_surface_has_shades_between_its_ends_and_one_contour():
     assert values(shades, "value") == [0, 1, 2, 4] and values(shades, "label")[-1] == "f 4.000"
     assert sorted(zip(values(boundary, "x"), values(boundary, "y"), strict=True)) == [(0.5, 1.0), (1.0, 0.66667)]
     assert not layers(drawn(Surface([0, 1], [0, 1], [[0, 1], [2, 4]], "f", level=None)), "line")
-
-
-def test_a_contour_is_where_the_surface_has_its_level():
-    side = [i / 20 for i in range(-20, 21)]
-    circle = contour(side, side, [[x * x + y * y for x in side] for y in side], 0.5)
-    (ring,) = circle
-    assert ring[0] == ring[-1] and len(ring) > 40
-    assert all(abs(x * x + y * y - 0.5) < 0.005 for x, y in ring)
-    assert contour(side, side, [side for _ in side], 2.0) == []
 
 
 def test_a_rule_crosses_the_whole_chart_at_its_value():
