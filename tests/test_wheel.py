@@ -1,0 +1,104 @@
+"""What `pip install setminus` brings: the library alone, whose commands work without the rest of this repository."""
+
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.golden.inputs import write_inputs
+
+ROOT = Path(__file__).parents[1]
+# one process for all: torch and scikit-learn take longer to load than the commands to run
+RUN = """
+import contextlib, io, json, sys
+
+sys.path += sys.argv[1:3]
+import setminus.commands
+
+done = {}
+for line in json.loads(sys.argv[3]):
+    sys.argv = ["setminus", *line]
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            setminus.commands.main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+    done[" ".join(line)] = [code, out.getvalue(), err.getvalue()]
+ours = {name: module.__file__ for name, module in sys.modules.items() if name.split(".")[0].startswith("setminus")}
+print(json.dumps([done, ours]))
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The library, built as for a release and unpacked."""
+    built, unpacked = tmp_path_factory.mktemp("built"), tmp_path_factory.mktemp("unpacked")
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", built, ROOT]
+    subprocess.run(command, check=True, capture_output=True)
+    (file,) = built.iterdir()
+    with zipfile.ZipFile(file) as archive:
+        archive.extractall(unpacked)
+    return unpacked
+
+
+@pytest.fixture(scope="module")
+def dependencies(tmp_path_factory):
+    """What is installed, without this project: neither its packages nor what they register."""
+    folder = tmp_path_factory.mktemp("dependencies")
+    for place in map(Path, sys.path):
+        if place.name == "site-packages":
+            for entry in place.iterdir():
+                if "setminus" not in entry.name and not (folder / entry.name).exists():
+                    (folder / entry.name).symlink_to(entry)
+    return folder
+
+
+def run(wheel, dependencies, folder, *lines):
+    """Run commands in a fresh process that has nothing but the wheel and the dependencies."""
+    command = [sys.executable, "-I", "-S", "-c", RUN, wheel, dependencies, json.dumps([line.split() for line in lines])]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    found, ours = json.loads(done.stdout.splitlines()[-1])
+    assert all(Path(file).is_relative_to(wheel) for file in ours.values()), ours
+    return found
+
+
+def test_the_wheel_holds_the_library_and_nothing_of_the_reproduction(wheel):
+    assert {path.name for path in wheel.iterdir()} == {"setminus", next(wheel.glob("setminus-*.dist-info")).name}
+    assert (wheel / "setminus" / "commands" / "fit.py").is_file()
+    assert list((wheel / "setminus" / "report").rglob("*.j2"))
+    texts = [path.read_text() for path in wheel.rglob("*.py")]
+    assert not any("import setminus_paper" in text or "from setminus_paper" in text for text in texts)
+
+
+def test_every_command_but_one_works_from_the_wheel_alone(wheel, dependencies, tmp_path):
+    pytest.importorskip("torch")
+    write_inputs(tmp_path)
+    tiny = "--size 16 --width 4 --batch-size 8 --steps 2 --every 1 --quiet"
+    lines = [
+        "--help",
+        "fit people.csv --label income --ignore sex --full logistic --out fit/model.skops --quiet",
+        "info fit/model.skops",
+        "apply fit/model.skops people.csv --out scored.csv --quiet",
+        "audit scored.csv --label income --ignore sex --quiet",
+        "report fit",
+        "adapt old.csv new.csv --label outcome --steps 2 --out adapted/model.skops --quiet",
+        f"transfer fit pictures/A pictures/B --labels pictures/labels.csv --change ink --out styles {tiny}",
+        "transfer apply styles pictures/A --out translated --quiet",
+        "data list",
+        "demo --help",
+    ]
+    done = run(wheel, dependencies, tmp_path, *lines)
+    assert {line: (code, err) for line, (code, _, err) in done.items() if code} == {}
+    assert (tmp_path / "styles" / "report.html").is_file() and (tmp_path / "adapted" / "report.html").is_file()
+
+
+def test_reproduce_says_in_two_lines_how_to_install_it(wheel, dependencies, tmp_path):
+    wanted = {"reproduce table3 --seeds 2": "setminus-paper", "demo --parts theory": "fairness"}
+    for line, (code, out, err) in run(wheel, dependencies, tmp_path, *wanted).items():
+        assert (code, out, len(err.splitlines())) == (2, "", 2), err
+        assert wanted[line] in err
