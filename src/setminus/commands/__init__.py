@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
+import re
 import sys
 import traceback
 from enum import IntEnum
@@ -110,6 +112,9 @@ def build_app() -> typer.Typer:
             typer.echo(f"setminus {setminus.__version__}")
             raise typer.Exit
 
+    for part in (app, transfer_app, data_app):
+        for registered in part.registered_commands:
+            registered.help = _paragraphs(registered.callback.__doc__ or "")
     wanted = typer.Option(False, "--version", callback=show_version, is_eager=True, help="Print the version and exit.")
 
     @app.callback()
@@ -117,6 +122,11 @@ def build_app() -> typer.Typer:
         """Options that every command shares."""
 
     return app
+
+
+def _paragraphs(docstring: str) -> str:
+    """A docstring whose lines are joined to paragraphs, so that any width of the terminal can wrap them."""
+    return re.sub(r"(?<!\n)\n(?!\n|Example: )", " ", inspect.cleandoc(docstring))
 
 
 def _reproduce() -> None:

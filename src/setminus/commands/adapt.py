@@ -82,14 +82,12 @@ def adapt(
         Estimate,
         typer.Option(
             help="How the class frequencies of the target are estimated. em: maximum likelihood. bbse: from the "
-            "confusion matrix. For the others see OrthogonalAdapter."
+            "confusion matrix. pseudo: from the predicted labels, as in the paper."
         ),
     ] = "em",
     shrinkage: Annotated[
         float,
-        typer.Option(
-            callback=finite, min=0, max=1, help="Shrink the estimated frequencies toward uniform: 0 not, 1 fully."
-        ),
+        typer.Option(callback=finite, min=0, max=1, help="Shrink the estimated frequencies toward uniform (0 to 1)."),
     ] = 0.0,
     predict_prior: Annotated[
         PredictPrior,

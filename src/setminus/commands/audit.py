@@ -15,7 +15,6 @@ from setminus.commands.options import (
     Encoding,
     Header,
     Json,
-    Label,
     Positive,
     Quiet,
     Seed,
@@ -42,7 +41,7 @@ def audit(
             help="Table with labels and scores or decisions: CSV (also .gz), Parquet or Arrow.", show_default=False
         ),
     ],
-    label: Label,
+    label: Annotated[str, typer.Option(help="Column with the true labels.", show_default=False)],
     ignore: Annotated[
         list[str],
         typer.Option(
@@ -64,7 +63,7 @@ def audit(
     positive: Positive = None,
     threshold: Annotated[
         float | None,
-        typer.Option(callback=finite, min=0, max=1, help="Decide by the score: 1 from this probability on."),
+        typer.Option(callback=finite, min=0, max=1, help="Predict the positive class from this probability on."),
     ] = None,
     constraint: Annotated[
         Constraint,

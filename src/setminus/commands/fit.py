@@ -78,8 +78,7 @@ def fit(
     principal: Annotated[
         PrincipalKind,
         typer.Option(
-            help="proxy: the ignored columns are not needed when the model predicts. group: they are, and the model "
-            "is usually more accurate."
+            help="proxy: the model predicts without the ignored columns. group: it needs them when it predicts."
         ),
     ] = "proxy",
     constraint: Annotated[

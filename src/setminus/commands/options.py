@@ -71,7 +71,7 @@ Decimal = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no tables.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
-Seed = Annotated[int, typer.Option(min=0, help="Random seed of the splits, the folds, the fits and the intervals.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed: the same seed gives the same result.")]
 Trusted = Annotated[
     list[str] | None,
     typer.Option(
