@@ -200,7 +200,8 @@ def _tested(models: Sequence[dict[str, Any]], gap: str, score: str) -> list[dict
 
 def _sees_ignored(task: dict[str, Any]) -> bool:
     """Whether what is ignored, which may be several names in a row, is among the features."""
-    names = {task["ignored"], *re.split(", | and ", task["ignored"])}
+    # records of an earlier version have one text in place of a list
+    names = set(task.get("ignored_columns") or (task["ignored"], *re.split(", | and ", task["ignored"])))
     return not names.isdisjoint(task["features"])
 
 
