@@ -115,9 +115,7 @@ def test_error_counts_the_noise_of_the_gaps():
 def test_the_committed_page_is_what_the_records_say():
     found, adapted = (read_records(ROOT / "results" / name / "records.jsonl") for name in ("peers", "adapters"))
     assert (ROOT / "docs" / "peers.md").read_text(encoding="utf-8") == peers_page.write(found, adapted)
-    rows = peers_page.readme_table(found).splitlines()
-    assert len(rows) == 2 + len(peers_page.README_ROWS)
-    assert rows[2].startswith("| base | 0.8714 ± 0.001 | 0.143 ± 0.022 |")
+    assert peers_page.readme_table(found) in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_bar_on_adult_is_met_by_the_records():
