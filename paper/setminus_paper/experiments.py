@@ -56,8 +56,6 @@ VIEWS: dict[str, str] = {
     **dict.fromkeys(("table1", "table2", "table6"), "setminus_paper.report.style_transfer"),
     **dict.fromkeys(("table4", "table5"), "setminus_paper.report.fairness_tables"),
     "table3": "setminus_paper.report.domain_adaptation",
-    "principals": "setminus_paper.report.principals",
-    "small_digits": "setminus_paper.report.small_digits",
 }
 """The module that shows an experiment's records, where it is not the one that measures.
 

@@ -7,6 +7,7 @@ from setminus_paper.run import execute
 from setminus_paper.transfer import invariant_digits
 from setminus_paper.transfer.invariant_digits import METHODS, Size, against_exact, calibrated, plan
 
+from setminus.charts.chart import Bars, Rule
 from setminus.datasets.split import Split
 
 TINY = Size(side=8, width=4, n_train=2_000, n_test=500, steps=60, oracle_steps=60, decay_at=40)
@@ -71,3 +72,46 @@ def test_the_plan_has_every_method_and_both_stages_where_there_are_two():
     assert [run.config["stage"] for run in runs if run.config["method"] == "fish"] == ["network", "last_layer"]
     assert [run.config["stage"] for run in runs if run.config["method"] == "oracle"] == ["network"]
     assert {run.config["method"] for run in plan("paper", (0,), methods=("trm",))} == {"trm"}
+
+
+NETWORK = {"oracle": 0.01, "pooled": 0.08, "mldg": 0.085, "trm": 0.077}
+LAST_LAYER = {"mldg": 0.025, "trm": 0.07, "trm_beyond": 0.02}
+
+
+def record(method, stage, difference, seed):
+    metrics = {
+        "difference_calibrated": difference + 0.002 * seed,
+        "difference_pooled_exact": 0.08,
+        "proba_by_colors": [0.05 - difference / 2, 0.05 + difference, 0.95 - difference, 0.95 + difference / 2],
+        "proba_by_colors_exact": [0.05, 0.05, 0.95, 0.95],
+    }
+    chosen = {"chosen": {"inner_rate": 10.0 + seed}} if stage == "last_layer" else {}
+    config = {"scale": "quick", "method": method, "stage": stage}
+    return {"name": "principals", "config": config, "seed": seed, "metrics": {**metrics, **chosen}}
+
+
+@pytest.fixture
+def records():
+    stages = {"network": NETWORK, "last_layer": LAST_LAYER}
+    return [record(m, stage, d, seed) for stage, some in stages.items() for m, d in some.items() for seed in (0, 1)]
+
+
+def test_a_chart_of_distances_and_one_of_probabilities_for_each_stage(records):
+    distances, *probabilities = invariant_digits.charts(records)
+    assert [type(mark) for mark in distances.marks] == [Bars, Bars, Rule]
+    network, last_layer = distances.marks[:2]
+    assert network.x == last_layer.x == ["oracle", "pooled", "MLDG", "TRM", "TRM ext"]
+    assert [value and round(value, 3) for value in network.y] == [0.011, 0.081, 0.086, 0.078, None]
+    assert [value and round(value, 3) for value in last_layer.y] == [None, None, 0.026, 0.071, 0.021]
+    assert (last_layer.low[2], last_layer.high[2]) == pytest.approx((0.025, 0.027))
+    assert [len(chart.marks) for chart in probabilities] == [5, 4]
+    assert len(invariant_digits.charts([one for one in records if one["config"]["stage"] == "network"])) == 2
+
+
+def test_summary_has_a_row_for_each_way_with_what_was_chosen(records):
+    rows = {
+        what.partition(": ")[2]: (expected, measured) for what, expected, measured in invariant_digits.summary(records)
+    }
+    assert len(rows) == 7
+    assert rows["oracle"] == ("near 0; pooled classifier 0.080", "0.011 (0.010 to 0.012)")
+    assert rows["MLDG, last layer of the pooled network"][1] == "0.026 (0.025 to 0.027); inner rate 10, 11"
