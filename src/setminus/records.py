@@ -13,9 +13,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from setminus.errors import UserError
+from setminus.errors import UserError, printable_json
 from setminus.files import atomic_write
-from setminus.text import printable_json
 
 __all__ = ["RecordError", "append_record", "read_record", "read_records", "to_json", "versions", "write_json"]
 

@@ -12,7 +12,7 @@ from setminus.auditing.diagnosis import Finding, Overlap, verdict
 from setminus.auditing.leakage import Leakage
 from setminus.auditing.rates import GroupRates, Interval
 from setminus.core.groups import group_name
-from setminus.text import printable
+from setminus.errors import printable
 
 if TYPE_CHECKING:
     from setminus.charts.picture import Plot

@@ -24,9 +24,8 @@ from rich.table import Table
 from rich.text import Text
 from typer.core import TyperGroup
 
-from setminus.errors import UserError
+from setminus.errors import UserError, printable
 from setminus.progress import Event
-from setminus.text import printable
 
 __all__ = ["CommandGroup", "Display", "echo", "flush", "protect_streams"]
 

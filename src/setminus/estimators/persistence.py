@@ -22,10 +22,9 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 import numpy as np
 from numpy.lib import format as npy
 
-from setminus.errors import UserError
+from setminus.errors import UserError, printable
 from setminus.estimators.model_contents import DamagedError, check_contents, outside_settings, refused_name
 from setminus.files import atomic_write
-from setminus.text import printable
 
 __all__ = ["LIMIT", "Archive", "Node", "load", "model_errors", "read_archive", "save"]
 
