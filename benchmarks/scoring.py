@@ -27,7 +27,7 @@ GROUP = 1 << 20
 
 PRIOR = (0.3, 0.7)
 SLOWEST = 3.0
-MOST_MEMORY = 1 << 30
+MAX_MEMORY = 1 << 30
 AGREEMENT = 1e-12
 
 
@@ -55,7 +55,7 @@ class Result:
     @property
     def met(self) -> bool:
         """Whether scoring is quick, small and right enough."""
-        return self.ratio <= SLOWEST and self.scoring.peak <= MOST_MEMORY and self.difference <= AGREEMENT
+        return self.ratio <= SLOWEST and self.scoring.peak <= MAX_MEMORY and self.difference <= AGREEMENT
 
 
 def run(rows: int = ROWS, repeats: int = 3, records: Path | None = RECORDS, folder: Path | None = None) -> Result:
@@ -138,7 +138,7 @@ def table(result: Result, rows: int) -> str:
             "| rows | rewriting | scoring | ratio | at most | peak memory | at most | largest difference | met |",
             "|---|---|---|---|---|---|---|---|---|",
             f"| {rows:,} | {result.rewriting.seconds:.1f} s | {result.scoring.seconds:.1f} s | {result.ratio:.2f} "
-            f"| {SLOWEST:.2f} | {result.scoring.peak / 2**20:.0f} MiB | {MOST_MEMORY / 2**20:.0f} MiB "
+            f"| {SLOWEST:.2f} | {result.scoring.peak / 2**20:.0f} MiB | {MAX_MEMORY / 2**20:.0f} MiB "
             f"| {result.difference:.0e} | {'yes' if result.met else 'no'} |",
         ]
     )

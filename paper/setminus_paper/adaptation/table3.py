@@ -208,14 +208,14 @@ def information(proba: NDArray[np.float64]) -> dict[str, float]:
     return {"information": round(float(mean - rows), 4) + 0.0, "entropy": round(float(rows), 4) + 0.0}
 
 
-def select(evaluations: Sequence[dict[str, Any]], met: int = 0) -> int:
+def select(evaluations: Sequence[dict[str, Any]], adapted_from: int = 0) -> int:
     """The index of the selected evaluation, by `SELECTION`; the last of equal ones.
 
-    Evaluations up to the step `met`, when adaptation began, are excluded. Predictions that are spread over all classes
-    have the most information, even where the target has few rows of some: a balanced network that has not seen the
-    target would be selected.
+    Evaluations up to the step `adapted_from`, when adaptation began, are excluded. Predictions that are spread over all
+    classes have the most information, even where the target has few rows of some: a balanced network that has not seen
+    the target would be selected.
     """
-    scores = [(one["step"] > met, one[SELECTION]) for one in evaluations]
+    scores = [(one["step"] > adapted_from, one[SELECTION]) for one in evaluations]
     return max(range(len(scores)), key=lambda place: (scores[place], place))
 
 
@@ -249,9 +249,9 @@ def _watch(task: AdaptationTask, *, scoring: Scoring, seen_rows: int) -> dict[st
     return seen
 
 
-def _metrics(outcome: Outcome, loaded: ShiftedPair, met: int) -> dict[str, Any]:
+def _metrics(outcome: Outcome, loaded: ShiftedPair, adapted_from: int) -> dict[str, Any]:
     found, data = outcome.evaluations, loaded.data
-    chosen, oracle = found[select(found, met)], max(found, key=lambda one: one["accuracy"])
+    chosen, oracle = found[select(found, adapted_from)], max(found, key=lambda one: one["accuracy"])
     curves = [name for name in ("step", "accuracy", "information", "entropy", "source_accuracy") if name in found[0]]
     return {
         "selection": SELECTION,

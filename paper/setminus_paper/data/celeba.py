@@ -322,6 +322,6 @@ def _all_groups(split: Split) -> Split:
     if not sizes.all():
         raise UserError(
             f"the groups (z1, z2) = 00, 01, 10, 11 have {sizes.tolist()} rows",
-            do="where one is empty the two factors cannot be told apart. Choose other attributes or more faces.",
+            do="with an empty group the two factors cannot be separated. Choose other attributes or more faces.",
         )
     return split

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 SMALLEST = 16
-"""The least height and width at which the digits can be told apart."""
+"""The smallest height and width at which the digits are legible."""
 FINE = 2
 """Shapes are drawn so many times larger, then averaged: their edges are smooth at any turn."""
 

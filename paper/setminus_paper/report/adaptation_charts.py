@@ -206,7 +206,7 @@ def _mean(rows: Sequence[Sequence[float | None]]) -> list[float | None]:
 
 
 def _short(row: pd.DataFrame) -> str:
-    return ESTIMATES.get(row.method.iloc[0], row.label.iloc[0])
+    return str(ESTIMATES.get(row.method.iloc[0], row.label.iloc[0]))
 
 
 def _classes(row: pd.DataFrame) -> list[str]:

@@ -246,7 +246,7 @@ def images(frame: pd.DataFrame) -> list[list[str]]:
     own = frame[frame["shift"] == PAPER_SHIFT]
     rows = []
     for pair, some in own.groupby("pair", sort=False):
-        counts = next((metrics["rows"] for metrics in some.metrics if "rows" in metrics), {})
+        counts: dict[str, int] = next((metrics["rows"] for metrics in some.metrics if "rows" in metrics), {})
         others = [metrics["row"].get("other_source", "") for metrics in some.metrics]
         numbers = [f"{counts[key]:,}" if key in counts else "" for key in ("source", "held_out", "target", "scored")]
         rows.append([pair, *numbers, next(filter(None, others), "")])
@@ -320,7 +320,7 @@ def _estimate_distance(metrics: dict[str, Any]) -> float:
 
 
 def _view(pair: str, shown: Sequence[Chart], plots: Sequence[Figure]) -> dict[str, Any]:
-    """The features of a pair, and the colour of each class where they are few enough to be told apart by it."""
+    """The features of a pair, and the colour of each class where they are few enough to be distinguished."""
     kinds = shown[0].kinds if len(shown[0].kinds) <= adaptation_charts.MANY_CLASSES else ()
     return {
         "pair": pair,

@@ -110,7 +110,7 @@ def order(records: Sequence[Record], rule: str) -> list[dict[str, Any]]:
     errors over paired seeds, and `reversed` names the others, the upper row first.
     """
     frame, rows = frame_of(records), rows_of(records, rule)
-    told = []
+    lines = []
     for metric in METRICS:
         known = rows[rows[f"{metric}.paper"].notna()]
         paper, half = known[f"{metric}.paper"], 0.0005 if metric == "accuracy" else 0.005
@@ -131,7 +131,7 @@ def order(records: Sequence[Record], rule: str) -> list[dict[str, Any]]:
             else:
                 upper, lower = (one, other) if found > 0 else (other, one)
                 turned.append(f"{rows.label[upper]} > {rows.label[lower]}")
-        told.append(
+        lines.append(
             {
                 "metric": NAMES[metric],
                 "numbers": len(known),
@@ -143,7 +143,7 @@ def order(records: Sequence[Record], rule: str) -> list[dict[str, Any]]:
                 "reversed": "; ".join(turned),
             }
         )
-    return told
+    return lines
 
 
 def comparison(records: Sequence[Record]) -> list[dict[str, Any]]:

@@ -77,10 +77,11 @@ def readme_tables(tables: Tables) -> dict[str, str]:
         rows = adaptation.pair_rows(frame).xs(PAPER_SHIFT, level="shift")
         lines = []
         for method in README_METHODS:
-            cells = [rows.loc[pair, method] if (pair, method) in rows.index else None for pair in gains.index]
-            label = next((cell.label for cell in cells if cell is not None), "")
-            label = "VADA + w_x \\ w_1" if method == CHOSEN else label
-            lines.append([label, *("" if cell is None else f"{cell[RULES[0]]} ({cell.seeds})" for cell in cells)])
+            by_pair = [rows.loc[pair, method] if (pair, method) in rows.index else None for pair in gains.index]
+            known = [row for row in by_pair if row is not None]
+            if known:
+                label = "VADA + w_x \\ w_1" if method == CHOSEN else known[0].label
+                lines.append([label, *("" if row is None else f"{row[RULES[0]]} ({row.seeds})" for row in by_pair)])
         lines.append(["w_x \\ w_1 less VADA (95 % interval)", *gains["ours.vada"]])
         lines.append(["the same in the paper, by `test_oracle`", *gains["paper"]])
         made["table3"] = markdown_table(lines, ["", *(pair.replace("-", " to ") for pair in gains.index)])

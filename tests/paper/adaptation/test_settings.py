@@ -104,8 +104,8 @@ def test_classes_of_cifar_and_stl_are_matched_by_name(made_sets):
     pair = load_pair("cifar10-stl10")
     level = ((pair.scoring.images[:, 0, 0, 0] + 1) * 127.5).round().int() // 5
     order = sorted(class_names("stl10"))
-    told = ["automobile" if order[k] == "car" else order[k] for k in level.tolist()]
-    assert told == [pair.classes[k] for k in pair.scoring.labels]
+    renamed = ["automobile" if order[k] == "car" else order[k] for k in level.tolist()]
+    assert renamed == [pair.classes[k] for k in pair.scoring.labels]
 
 
 def test_stl_as_target_is_adapted_to_and_scored_on_different_rows(made_sets):

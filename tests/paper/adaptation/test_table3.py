@@ -176,10 +176,10 @@ def test_the_plan_has_all_methods_on_the_main_pairs_at_the_papers_shift():
 
 def test_other_shifts_are_measured_where_they_are_asked_for():
     runs = table3.plan("quick", (0, 1), pairs=("mnist-usps", "mnist-svhn"), shifts=(0.5, 0.7))
-    told = {}
+    planned = {}
     for run in runs:
-        told.setdefault((run.config["pair"], run.config["shift"]), []).append(run.config["method"])
-    assert told == {
+        planned.setdefault((run.config["pair"], run.config["shift"]), []).append(run.config["method"])
+    assert planned == {
         ("mnist-usps", 0.5): [*table3.CURVE_METHODS],
         ("mnist-usps", 0.7): [*table3.METHODS],
         ("mnist-svhn", 0.5): [*table3.CURVE_METHODS],
@@ -202,9 +202,9 @@ def test_a_record_says_where_the_papers_number_is_of_other_images(found, pair, m
 
 def test_the_plan_can_be_narrowed_and_refuses_what_it_lacks():
     runs = table3.plan("paper", (0,), ("vada",), pairs=("svhn-mnist",))
-    told = {"pair": "svhn-mnist", "method": "vada", "scale": "paper", "shift": 0.7}
+    config = {"pair": "svhn-mnist", "method": "vada", "scale": "paper", "shift": 0.7}
     # with its size: a run of another one is another run
-    assert [run.config for run in runs] == [{**told, **asdict(table3.SIZES["paper"])}]
+    assert [run.config for run in runs] == [{**config, **asdict(table3.SIZES["paper"])}]
     with pytest.raises(ValueError, match="table3 has no method 'cdan': there are source_only"):
         table3.plan("quick", (0,), ("cdan",))
     for others in ((), ("vada",)):

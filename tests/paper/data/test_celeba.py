@@ -184,7 +184,7 @@ def test_every_part_has_its_share_of_the_smallest_group():
 
 def test_factors_that_never_come_apart_are_refused():
     split = unequal()
-    with pytest.raises(ValueError, match=r"00, 01, 10, 11 have \[50, 0, 0, 20\] rows: .* cannot be told apart"):
+    with pytest.raises(ValueError, match=r"00, 01, 10, 11 have \[50, 0, 0, 20\] rows: .* cannot be separated"):
         environments(split.take(split.z1 == split.z2))
     with pytest.raises(ValueError, match="no z1 or no z2"):
         group_weights(Split(x=np.zeros(2), y=np.zeros(2)))

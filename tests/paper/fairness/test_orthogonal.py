@@ -139,8 +139,8 @@ def test_the_proxy_needs_no_groups_of_new_rows(trials):
     other = replace(one, u=turned)
     proxy, again = (tuned_on_folds(some, principal="proxy", epochs=2).test.proba for some in (one, other))
     assert np.array_equal(proxy, again)
-    group, told = (tuned_on_folds(some, principal="group", epochs=2).test.proba for some in (one, other))
-    assert not np.array_equal(group, told)
+    group, other_group = (tuned_on_folds(some, principal="group", epochs=2).test.proba for some in (one, other))
+    assert not np.array_equal(group, other_group)
 
 
 @pytest.fixture(scope="module")
