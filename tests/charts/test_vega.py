@@ -70,7 +70,7 @@ def test_a_missing_number_is_a_gap():
 
 
 def test_a_log_scale_leaves_out_what_it_cannot_show():
-    assert values(layers(drawn(Line([1, 10], [float("inf"), 2.0], "a")), "line")[0], "y") == [None, 2.0]
+    assert values(layers(drawn(Line([1, 10], [float("nan"), 2.0], "a")), "line")[0], "y") == [None, 2.0]
     spec = drawn(Line([1, 10], [0.0, 2.0], "a"), y_scale="log")
     assert values(layers(spec, "line")[0], "y") == [None, 2.0]
     assert values(layers(spec, "point")[0], "y") == [2.0]

@@ -173,7 +173,8 @@ class _Axes:
         if value is None or isinstance(value, str):
             return value is not None
         scale = self.chart.x_scale if axis == "x" else self.chart.y_scale
-        return isfinite(value) and (value > 0 or scale != "log")
+        # an infinite number is an error of the record, and refused where the page is written
+        return value == value and (value > 0 or scale != "log")
 
     def label(self, series: str, x: Any, y: Any, interval: tuple[Any, Any] = (None, None), note: str = "") -> str:
         """The text that pointing at a mark shows."""
