@@ -84,7 +84,7 @@ def draw_picture(name: str, records: Records, path: str | os.PathLike[str]) -> b
 
 
 def reduce_colors(path: str | os.PathLike[str]) -> None:
-    """Store a PNG picture with a palette of 128 colors, in a tenth of the bytes: charts have few colors."""
+    """Store a PNG picture with a palette of 128 colors, in a third of the bytes: charts have few colors."""
     from PIL import Image
 
     with Image.open(path) as picture:
