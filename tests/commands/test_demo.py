@@ -53,6 +53,12 @@ def test_a_picture_needs_the_part_that_it_is_of(command, parts, tmp_path):
     assert "the picture is of the part fairness" in done.err
 
 
+def test_a_picture_of_another_kind_is_refused_before_the_tour(command, parts, tmp_path):
+    done = command("demo", "--out", tmp_path, "--picture", tmp_path / "adult.jpg")
+    assert (done.code, parts.done) == (2, [])
+    assert "ends in .png or .svg" in done.err
+
+
 @pytest.mark.parametrize(
     ("error", "said"),
     [

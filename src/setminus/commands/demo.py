@@ -77,7 +77,7 @@ def demo(
     seed: Annotated[
         int, typer.Option(min=0, help="Random seed of fairness and digits. The other parts use fixed seeds.")
     ] = 0,
-    picture: Annotated[Path | None, typer.Option(help="PNG file to draw the result of fairness to.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="PNG or SVG file to draw the result of fairness to.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the path of the page.")] = False,
 ) -> None:
     """Take a tour on real data: a fair model of census data, the theory, colored digits, and domain adaptation.
@@ -93,6 +93,8 @@ def demo(
     if picture is not None:
         if "fairness" not in wanted:
             raise UserError("the picture is of the part fairness, which is left out", do="add it to --parts.")
+        if picture.suffix.lower() not in (".png", ".svg"):
+            raise UserError(f"--picture is {picture.name!r}", expected="a name that ends in .png or .svg")
         check_folder(picture.parent, "--picture")
     from setminus.commands.terminal import Display
 
