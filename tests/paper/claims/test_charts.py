@@ -66,7 +66,7 @@ def test_charts_have_their_marks_captions_and_different_titles(claim):
     for chart in charts:
         assert chart.caption
         names = [mark.name for mark in chart.marks]
-        assert len({*names}) == len(names) <= 6, "six signs can be told apart in black and white"
+        assert len({*names}) == len(names) <= 6, "six signs can be distinguished in black and white"
         for mark in chart.marks:
             # proposition 4 has the quartiles around a mean
             if isinstance(mark, Line | Bars) and mark.low is not None and name != "prop4":
