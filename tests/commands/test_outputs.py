@@ -117,12 +117,23 @@ def test_outputs_are_checked_against_each_other_and_the_inputs(tmp_path):
         check_outputs({"a": tmp_path})
 
 
-@pytest.mark.parametrize("name", ["test.csv", "TEST.TSV", "test.csv.gz", "test.parquet", "page.html", "audit.json"])
-def test_a_model_does_not_take_the_name_of_a_table_or_a_page(tmp_path, name):
-    check_outputs({"the model": tmp_path / "model.skops", "its page": tmp_path / name})
-    check_outputs({"the model": tmp_path / f"{name}.skops"})
-    with pytest.raises(UserError, match="has the name of a table or a page, and would hold a model"):
-        check_outputs({"the model": tmp_path / name})
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *((name, "table") for name in ("test.csv", "TEST.TSV", "test.csv.gz", "test.parquet")),
+        *(("page.html", "page"), ("audit.json", "record"), ("model.skops", "model")),
+    ],
+)
+def test_no_output_takes_the_name_of_another_kind(tmp_path, name, kind):
+    path = tmp_path / name
+    for what in ("the model", "its page", "the audit record", "the scored table"):
+        own = what.rpartition(" ")[2]
+        if own == kind:
+            check_outputs({what: path})
+        else:
+            with pytest.raises(UserError, match=f"has the name of a {kind}, and would hold a {own}"):
+                check_outputs({what: path})
+    check_outputs({"the model": tmp_path / f"{name}.skops", "anything": path})
 
 
 def test_the_write_test_follows_no_link_and_leaves_nothing(tmp_path):

@@ -96,7 +96,7 @@ def audit(
 
     Example: setminus audit scored.parquet --label income --ignore sex --score p --fail-above 0.1
     """
-    outputs = {"the audit": out, "the page": page}
+    outputs = {"the audit record": out, "the page": page}
     check_outputs({what: path for what, path in outputs.items() if path is not None}, [table], option="--out or --page")
     from setminus.commands.terminal import Display, echo
     from setminus.files import atomic_writes

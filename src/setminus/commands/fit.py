@@ -118,7 +118,7 @@ def fit(
     """
     audit_file, page = out.parent / "audit.json", out.parent / "report.html"
     check_outputs(
-        {"the model": out, "its audit": audit_file, "its page": page},
+        {"the model": out, "its audit record": audit_file, "its page": page},
         [table, Path(full), *([] if test is None else [test])],
     )
     import setminus

@@ -13,8 +13,13 @@ from setminus.files import destination
 
 __all__ = ["check_folder", "check_outputs", "usage"]
 
-NO_MODEL = (".csv", ".tsv", ".gz", ".parquet", ".pq", ".arrow", ".feather", ".ipc", ".json", ".jsonl", ".html")
-"""Endings of what the commands read and write besides models."""
+ENDINGS = {
+    "model": (".skops",),
+    "table": (".csv", ".tsv", ".gz", ".parquet", ".pq", ".arrow", ".feather", ".ipc"),
+    "record": (".json", ".jsonl"),
+    "page": (".html", ".htm"),
+}
+"""Endings of the names of what the commands read and write."""
 
 
 def check_outputs(outputs: Mapping[str, Path], inputs: Iterable[Path] = (), *, option: str = "--out") -> None:
@@ -23,7 +28,7 @@ def check_outputs(outputs: Mapping[str, Path], inputs: Iterable[Path] = (), *, o
     Parameters
     ----------
     outputs : mapping of str to Path
-        Each file to be written, by what it is.
+        Each file to be written, by what it is; the last word may be a kind of `ENDINGS`.
     inputs : iterable of Path
     option : str
         The option that decides where they are.
@@ -49,12 +54,14 @@ def check_outputs(outputs: Mapping[str, Path], inputs: Iterable[Path] = (), *, o
             ) from error
         if path.exists() and not os.access(path, os.W_OK):
             raise UserError(f"{path} may not be overwritten", do=f"choose another file: {option} FILE")
-    model = outputs.get("the model")
-    if model is not None and model.name.lower().endswith(NO_MODEL):
-        raise UserError(
-            f"{model} has the name of a table or a page, and would hold a model",
-            do=f"give it another ending: {option} model.skops",
-        )
+    for what, path in outputs.items():
+        own = what.rpartition(" ")[2]
+        for kind, endings in ENDINGS.items():
+            if own in ENDINGS and kind != own and path.name.lower().endswith(endings):
+                raise UserError(
+                    f"{path} has the name of a {kind}, and would hold a {own}",
+                    do=f"give it another ending: {option} NAME{ENDINGS[own][0]}",
+                )
 
 
 def _same(path: Path, other: Path) -> bool:
