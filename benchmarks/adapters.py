@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from setminus_paper.data.images import load_images
-from setminus_paper.data.label_shift import shift_by_halves
+from setminus_paper.data.images import load_images, shift_by_halves
 from sklearn.datasets import load_digits
 from threadpoolctl import threadpool_limits
 

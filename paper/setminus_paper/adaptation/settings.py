@@ -19,8 +19,7 @@ from setminus.datasets.images import resize, to_rgb, to_signed_nchw
 from setminus.datasets.split import Split
 from setminus.errors import UserError
 from setminus.nn.passes import prepare
-from setminus_paper.data.images import class_names, load_images
-from setminus_paper.data.label_shift import keep_classes, shift_by_halves
+from setminus_paper.data.images import class_names, keep_classes, load_images, shift_by_halves
 from setminus_paper.published import TABLE3
 
 __all__ = [

@@ -25,8 +25,7 @@ from setminus.datasets.images import resize
 from setminus.datasets.split import Split
 from setminus.progress import tracked
 from setminus_paper.claims.over_seeds import Records, Summary, mean_and_deviation, mean_bars, metrics_by
-from setminus_paper.data.images import load_images
-from setminus_paper.data.label_shift import shift_by_halves
+from setminus_paper.data.images import load_images, shift_by_halves
 from setminus_paper.run import Run
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "METHODS", "charts", "plan", "summary"]

@@ -1,4 +1,4 @@
-"""The image sets of the paper: prepared files where they exist, the owners' official files otherwise."""
+"""The image sets of the paper, from prepared files or the owners' official ones, and label shift by choice of rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import logging
 import os
 import zipfile
 import zlib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -20,7 +21,7 @@ from setminus.files import atomic_write
 from setminus_paper.data.drawn_digits import DRAWN_SETS, draw_digits
 from setminus_paper.data.official_images import Arrays, forget_fetched, read_official
 
-__all__ = ["IMAGE_SETS", "ImageSet", "class_names", "load_images", "load_npz"]
+__all__ = ["IMAGE_SETS", "ImageSet", "class_names", "keep_classes", "load_images", "load_npz", "shift_by_halves"]
 
 logger = logging.getLogger(__name__)
 
@@ -207,6 +208,78 @@ def load_npz(path: str | os.PathLike[str], part: Part = "train", known: ImageSet
     return _split(arrays[keys[0]], arrays.get(f"y_{part}"), str(path), known)
 
 
+def shift_by_halves(
+    split: Split, first: float = 0.7, second: float = 0.3, *, seed: int, n_classes: int | None = None
+) -> Split:
+    """Make the first half of the classes more frequent than the second: the paper's label shift.
+
+    The classes below ``n_classes // 2`` are the first half. Both halves are trimmed to the size of the smaller
+    one; of what stays, the shares `first` and `second` are kept. The paper's source domain has (0.7, 0.3), its
+    target domain (0.3, 0.7).
+
+    Parameters
+    ----------
+    split : Split
+        Labels `y` are integers from 0.
+    first, second : float in [0, 1]
+        The share of each half that is kept.
+    seed : int
+        Seed of the choice.
+    n_classes : int, optional
+        How many classes there are; by default one more than the highest label.
+
+    Returns
+    -------
+    Split
+        The rows kept, in their order.
+
+    Examples
+    --------
+    >>> digits = Split(x=np.zeros((200, 1)), y=np.arange(200) % 10)
+    >>> shifted = shift_by_halves(digits, seed=0)
+    >>> int(np.sum(shifted.y < 5)), int(np.sum(shifted.y >= 5))
+    (70, 30)
+    """
+    for name, share in {"first": first, "second": second}.items():
+        if not 0 <= share <= 1:
+            raise UserError(f"{name} is {share}", do="it is a share and must be in [0, 1].")
+    n_classes = _count_classes(split, n_classes)
+    if n_classes < 2:
+        raise UserError(f"there is {n_classes} class", do="two halves need at least two classes.")
+    lower = split.y < n_classes // 2
+    rng = np.random.default_rng(seed)
+    size = min(np.sum(lower), np.sum(~lower))
+    if size == 0:
+        raise UserError(
+            f"all {len(split)} rows are in one half of the {n_classes} classes", do="the other needs rows, too."
+        )
+    kept = [
+        rng.choice(np.flatnonzero(half), size=round(share * size), replace=False)
+        for half, share in ((lower, first), (~lower, second))
+    ]
+    return split.take(np.sort(np.concatenate(kept)))
+
+
+def keep_classes(split: Split, classes: Sequence[int]) -> Split:
+    """Keep the rows of some classes and renumber them: ``classes[k]`` becomes k.
+
+    Examples
+    --------
+    >>> keep_classes(Split(x=np.zeros((4, 1)), y=np.array([0, 1, 2, 3])), [3, 0, 1]).y.tolist()
+    [1, 2, 0]
+    """
+    chosen = np.asarray(classes)
+    n_classes = _count_classes(split, None)
+    if len(np.unique(chosen)) != len(chosen) or not np.all((chosen >= 0) & (chosen < n_classes)):
+        raise UserError(
+            f"classes are {list(classes)}", do=f"they must be different labels between 0 and {n_classes - 1}."
+        )
+    renamed = np.full(n_classes, -1)
+    renamed[chosen] = np.arange(len(chosen))
+    kept = split.take(np.isin(split.y, chosen))
+    return replace(kept, y=renamed[kept.y])
+
+
 def _image_set(name: str) -> ImageSet:
     if name not in IMAGE_SETS:
         raise UserError(f"no image set is called {name!r}", do=f"the known ones are {sorted(IMAGE_SETS)}.")
@@ -266,3 +339,12 @@ def _split(x: NDArray[Any], labels: NDArray[Any] | None, place: str, known: Imag
     if not np.all((y >= 0) & (y < n_classes)):
         raise ChecksumError(f"{place} has labels from {y.min()} to {y.max()}", expected=f"0 to {n_classes - 1}")
     return Split(x=np.ascontiguousarray(x), y=y)
+
+
+def _count_classes(split: Split, given: int | None) -> int:
+    if len(split) == 0 or not np.issubdtype(split.y.dtype, np.integer) or split.y.min() < 0:
+        raise UserError(f"y has {len(split)} rows of {split.y.dtype}", do="label shift needs integer labels from 0.")
+    seen = int(split.y.max()) + 1
+    if given is not None and given < seen:
+        raise UserError(f"n_classes is {given}, but y has the label {seen - 1}", do=f"give at least {seen}.")
+    return seen if given is None else given
