@@ -177,7 +177,9 @@ def vega_script() -> str:
         kept = file.read_text(encoding="utf-8")
         if kept.endswith(END_OF_SCRIPT):
             return kept
-    script: str = vl_convert.javascript_bundle().strip() + END_OF_SCRIPT
+    # its stub asks for an argument that has a default
+    bundle: Any = vl_convert.javascript_bundle
+    script: str = bundle().strip() + END_OF_SCRIPT
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         with atomic_write(file) as partial:
