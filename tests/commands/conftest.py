@@ -34,7 +34,7 @@ def command(monkeypatch, capsys):
 
 @pytest.fixture(scope="session")
 def people():
-    """A small table: income from skill, and from sex by way of a job that tells it."""
+    """A small table: income from skill, and from sex by way of a job that depends on it."""
     rng = np.random.default_rng(0)
     n = 600
     sex = rng.choice(["f", "m"], n)

@@ -73,8 +73,8 @@ def test_the_model_scores_files_and_tells_of_itself(command, files, tmp_path):
     frame = pd.read_csv(files / "b.csv")
     assert scored["prediction"].tolist() == model.predict(frame).tolist()
     assert scored["proba_ill"].to_numpy() == pytest.approx(model.predict_proba(frame)[:, 0])
-    told = command("info", tmp_path / "m.skops").out
-    assert "vada_orthogonal" in told and "marker, pressure, ward" in told
+    described = command("info", tmp_path / "m.skops").out
+    assert "vada_orthogonal" in described and "marker, pressure, ward" in described
 
 
 @pytest.mark.parametrize(("codes", "positive"), [({"ill": "0", "well": "1"}, "0"), ({"ill": "1", "well": "2"}, "2")])

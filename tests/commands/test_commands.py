@@ -45,8 +45,8 @@ def test_an_adapter_saved_from_python_tells_its_class_mixes_and_scores_a_file(co
     adapter = setminus.OrthogonalAdapter(steps=5)
     adapter.fit(rows, np.where(rows["age"] > 0, "high", "low"), sample_domain=np.repeat([1, -1], 60))
     setminus.save(adapter, tmp_path / "adapter.skops")
-    told = json.loads(command("info", tmp_path / "adapter.skops", "--json").out)
-    assert told["adapted"]["target"] == pytest.approx(adapter.target_prior_.tolist())
+    described = json.loads(command("info", tmp_path / "adapter.skops", "--json").out)
+    assert described["adapted"]["target"] == pytest.approx(adapter.target_prior_.tolist())
     shown = command("info", tmp_path / "adapter.skops").out
     assert "vada_orthogonal" in shown and "NoneType" not in shown
     assert f"{adapter.source_prior_[0]:.3f}, {adapter.source_prior_[1]:.3f}" in shown
@@ -112,9 +112,9 @@ def test_a_model_that_is_already_there(command, files, tmp_path, people):
 def test_a_model_that_is_already_there_with_or_without_the_ignored_column(
     command, tmp_path, people, principal, columns
 ):
-    told = people.assign(woman=(people["sex"] == "f").astype(int)).drop(columns="sex")
-    told.to_csv(tmp_path / "people.csv", index=False)
-    setminus.save(LogisticRegression().fit(told[columns], told["income"]), tmp_path / "mine.skops")
+    frame = people.assign(woman=(people["sex"] == "f").astype(int)).drop(columns="sex")
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    setminus.save(LogisticRegression().fit(frame[columns], frame["income"]), tmp_path / "mine.skops")
     arguments = ["--label", "income", "--ignore", "woman", "--full", tmp_path / "mine.skops", "--principal", principal]
     done = command("fit", tmp_path / "people.csv", *arguments, "--out", tmp_path / "fair.skops")
     assert done.code == 0, done.err
@@ -127,7 +127,7 @@ def test_a_model_that_is_already_there_with_or_without_the_ignored_column(
     done = command("apply", tmp_path / "fair.skops", tmp_path / "people.csv", "--out", tmp_path / "scored.csv")
     assert done.code == 0, done.err
     scored = pd.read_csv(tmp_path / "scored.csv")
-    assert (scored["prediction"] == fair.predict(told[[*fair.feature_names_in_]])).all()
+    assert (scored["prediction"] == fair.predict(frame[[*fair.feature_names_in_]])).all()
 
 
 def test_a_model_that_is_already_there_is_not_overwritten(command, files, tmp_path, people):

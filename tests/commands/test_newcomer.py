@@ -47,10 +47,10 @@ def test_labelled_rows_give_away_an_estimate_that_nothing_else_does(tmp_path):
     metrics = json.loads(step(tmp_path, "adapt", *arguments))["metrics"]
     estimated, true = (metrics["mixes"][f"target, {name}"][1] for name in ("estimated", "labelled rows"))
     assert estimated > 0.8 > 0.6 > true
-    told = {one["name"]: one["status"] for one in metrics["findings"]}
-    assert told.pop("the estimate fits the labelled target rows") == "fail"
-    assert told.pop("adaptation improves the accuracy on labelled target rows") == "warn"
-    assert {*told.values()} == {"ok"}
+    status = {one["name"]: one["status"] for one in metrics["findings"]}
+    assert status.pop("the estimate fits the labelled target rows") == "fail"
+    assert status.pop("adaptation improves the accuracy on labelled target rows") == "warn"
+    assert {*status.values()} == {"ok"}
 
 
 @pytest.mark.data

@@ -57,9 +57,9 @@ def test_a_value_that_is_missing_or_of_another_kind(files, keys, to):
     change(files, *keys, to=to)
     with pytest.raises(
         UserError, match=r"the page cannot show .*changed/audit.json', where a value is missing"
-    ) as told:
+    ) as caught:
         written(files)
-    assert "good" not in str(told.value)
+    assert "good" not in str(caught.value)
     assert not (files / "page.html").exists()
 
 

@@ -158,7 +158,7 @@ def test_the_score_of_another_value_is_refused(frame, tmp_path):
 
 
 def test_scores_that_rank_codes_backwards_are_refused_until_they_are_named(frame, tmp_path):
-    """Nothing in the file tells a bad model from the codes of an earlier version."""
+    """A bad model cannot be distinguished from the codes of an earlier version."""
     file = put(
         frame.assign(y=(frame["y"] == "yes").astype(int), proba_0=frame["p"], proba_1=1 - frame["p"]),
         tmp_path / "a.csv",

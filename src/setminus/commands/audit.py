@@ -251,7 +251,7 @@ def _audit(config: AuditConfig, seconds: dict[str, float], command: str) -> tupl
         )
     shown = ", ".join(scores[k] for k in sorted(scores))
     if columns.are_codes and not config.score and result.roc_auc < 0.5:
-        # an earlier version called the value 0 proba_1 where it was the --positive one: nothing in the file tells
+        # an earlier version called the value 0 proba_1 where it was the --positive one: the file does not say which
         raise UserError(
             f"{shown} of {table.path.name} rank the labels backwards, with an AUC of {result.roc_auc:.3f}: an earlier "
             "version wrote codes, which have two readings",

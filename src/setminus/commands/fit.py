@@ -265,7 +265,7 @@ def _fit(config: FitConfig, seconds: dict[str, float], command: str) -> tuple[An
         codes = np.unique(train.y, return_inverse=True)[1].astype(np.intp)
         train_groups = group_names(known, train.groups, known.learn(train.groups, codes))
         test_groups = group_names(known, test.groups)
-        test, test_groups, notes = _known_only(test, test_groups, train)
+        test, test_groups, notes = _known_only(test, test_groups)
     model = _model(config, columns, train.X.column_names)
     features = list(model.full.feature_names_in_) if isinstance(model.full, FrozenEstimator) else _kept(columns)
     if isinstance(model.full, FrozenEstimator):
@@ -346,8 +346,8 @@ def _train_and_test(config: FitConfig) -> tuple[Rows, Rows]:
     return train, test
 
 
-def _known_only(test: Rows, groups: Any, train: Rows) -> tuple[Rows, Any, list[str]]:
-    """The test rows of groups that were there at fit time, and a note of the others."""
+def _known_only(test: Rows, groups: Any) -> tuple[Rows, Any, list[str]]:
+    """The test rows of groups that the training rows have, and a note on the others."""
     unknown = groups == ""
     if not unknown.any():
         return test, groups, []
@@ -360,7 +360,7 @@ def _known_only(test: Rows, groups: Any, train: Rows) -> tuple[Rows, Any, list[s
 def _kept(columns: list[ColumnSummary]) -> list[str]:
     kept = [column.name for column in columns if column.kept]
     if not kept:
-        raise UserError("no column is left to learn from", do="every one is constant, or names rows.")
+        raise UserError("no column is left to learn from", do="every column is constant, or names rows.")
     return kept
 
 
