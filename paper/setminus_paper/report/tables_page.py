@@ -15,16 +15,9 @@ from setminus_paper.report import fairness_tables as fairness
 from setminus_paper.report import style_transfer as transfer
 from setminus_paper.report.adaptation_frame import CHOSEN, ESTIMATES, PAPER_SHIFT, RULES, frame_of
 
-__all__ = ["RECORDS", "build", "readme_tables", "write"]
+__all__ = ["RECORDS", "build", "write"]
 
 RECORDS = ("table1", "table2", "table6", "table3", "table4", "table5")
-README_ROWS = (
-    *("vanilla", "laftr_0.5", "rebias_100", "orthogonal", "orthogonal_uniform", "tuned_folds", "tuned_folds_0.04"),
-    *("tuned_folds_proxy_0.04", "boosting", "boosting_tuned_proxy"),
-)
-"""Rows of table 4 for the README."""
-README_METHODS = ("source_only", "dann", "adda", "cycada", "vada", "vada_iw", CHOSEN)
-"""Rows of table 3 for the README."""
 
 Tables = Mapping[str, Sequence[dict[str, Any]]]
 
@@ -54,38 +47,6 @@ def write(tables: Tables) -> str:
         adaptation=_adaptation(tables["table3"]) if "table3" in tables else None,
         fairness={name: _fairness(tables[name]) for name in ("table4", "table5") if name in tables},
     )
-
-
-def readme_tables(tables: Tables) -> dict[str, str]:
-    """Short forms of tables 3 and 4 as Markdown, by name; a table without records is left out."""
-    made = {}
-    if "table4" in tables:
-        rows = fairness.rows_of(tables["table4"])
-        lines = []
-        for method in README_ROWS:
-            if method in rows.index:
-                row = rows.loc[method]
-                cells = [fairness.cells(row, metric) for metric in ("accuracy", "eo_gap")]
-                numbers = [cell[key] for cell in cells for key in ("text", "paper")]
-                lines.append([row.label, *numbers, row.seeds, "yes" if row.needs_group else "no"])
-        heads = ["", "accuracy, %", "paper", "equalized odds gap, sum", "paper", "seeds", "needs sex to predict"]
-        made["table4"] = markdown_table(lines, heads)
-    if "table3" in tables:
-        frame = frame_of(tables["table3"])
-        gains = adaptation.gain_rows(frame)
-        gains = gains[gains.seeds > 1].set_index("pair")
-        rows = adaptation.pair_rows(frame).xs(PAPER_SHIFT, level="shift")
-        lines = []
-        for method in README_METHODS:
-            by_pair = [rows.loc[pair, method] if (pair, method) in rows.index else None for pair in gains.index]
-            known = [row for row in by_pair if row is not None]
-            if known:
-                label = "VADA + w_x \\ w_1" if method == CHOSEN else known[0].label
-                lines.append([label, *("" if row is None else f"{row[RULES[0]]} ({row.seeds})" for row in by_pair)])
-        lines.append(["w_x \\ w_1 less VADA (95 % interval)", *gains["ours.vada"]])
-        lines.append(["the same in the paper, by `test_oracle`", *gains["paper"]])
-        made["table3"] = markdown_table(lines, ["", *(pair.replace("-", " to ") for pair in gains.index)])
-    return made
 
 
 def _transfer(records: Sequence[dict[str, Any]]) -> dict[str, Any]:

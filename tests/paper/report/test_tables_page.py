@@ -6,7 +6,6 @@ import pytest
 from setminus_paper.report import tables_page
 
 from setminus.records import append_record
-from tests.made_adaptation import made_record
 from tests.made_tables import ROWS, made_records
 from tests.made_transfers import made_faces
 
@@ -38,24 +37,6 @@ def test_the_page_has_the_tables_that_have_records(tmp_path):
     text = page.read_text(encoding="utf-8")
     assert "### Table 6" in text and "## Fairness" not in text and "### Table 3" not in text
     assert cells(text, "Vanilla")[1:] == ["80.0 %", "90.2 %", "70.0 %", "14.3 %", "12.5", "38.5", "1", "20", "1"]
-
-
-def test_the_readme_has_the_pairs_with_several_seeds():
-    methods = {"vada": 0.5, "vada_iw": 0.4, "vada_orthogonal_em": 0.6, "vada_orthogonal_bbse": 0.55}
-    records = [
-        made_record(
-            method, accuracy + 0.01 * seed, seed=seed, pair=pair, paper=None if pair == "mnist-usps" else accuracy
-        )
-        for method, accuracy in methods.items()
-        for pair, seeds in (("svhn-mnist", 3), ("mnist-usps", 3), ("mnist-svhn", 1))
-        for seed in range(seeds)
-    ]
-    text = tables_page.readme_tables({"table3": records, "table4": made_records()})
-    assert "|  | svhn to mnist | mnist to usps |" in text["table3"]
-    assert cells(text["table3"], "VADA") == ["VADA", "51.0 ± 1.0 (3)", "51.0 ± 1.0 (3)"]
-    assert cells(text["table3"], "the same in the paper, by `test_oracle`")[1] == "+10.0"
-    assert cells(text["table4"], "Vanilla")[2] == "84.5"
-    assert tables_page.readme_tables({}) == {}
 
 
 @pytest.mark.parametrize("name", tables_page.RECORDS)

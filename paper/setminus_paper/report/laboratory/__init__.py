@@ -1,1 +1,0 @@
-"""The former place of `setminus_paper.figures`, which an older installation still names."""
