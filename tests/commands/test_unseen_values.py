@@ -97,7 +97,7 @@ def test_unseen_values_are_counted_and_refused_when_strict(apply, table, change,
     frame = table.assign(**change)
     done, proba = apply(frame)
     assert done.code == 0 and len(proba) == len(table)
-    assert done.err.startswith("Warning: values that training did not have: ") and words in done.err
+    assert done.err.startswith("Warning: values that were not seen in training: ") and words in done.err
     assert len(done.err.splitlines()) == 1
     refused, nothing = apply(frame, "csv", "--strict")
     assert refused.code == 2 and nothing is None
@@ -174,7 +174,7 @@ def test_a_model_saved_without_ranges_says_what_it_cannot_check(command, tmp_pat
     arguments = ["apply", OLD_MODEL / "command_fit.skops", OLD_MODEL / "target.csv", "--out", out, "--quiet"]
     done = command(*arguments)
     assert done.code == 0 and out.exists()
-    assert done.err == "Warning: not compared with training, as the model lacks their range: age, skill.\n"
+    assert done.err == "Warning: not compared with training, as the model does not hold their range: age, skill.\n"
     out.unlink()
     refused = command(*arguments, "--strict")
     assert refused.code == 2 and not out.exists()
