@@ -137,9 +137,8 @@ def spoken(case, done):
 
 def _kept(case, done, before, after):
     """Inputs as they were; outputs old or whole; nothing left over, and nothing at all of a failed run."""
-    read = {
-        word for word, option in zip(case.argv, ("", *case.argv), strict=False) if option not in ("--out", "--page")
-    }
+    words = [(word, option in ("--out", "--page")) for word, option in zip(case.argv, ("", *case.argv), strict=False)]
+    read, written = ({word for word, output in words if output is wanted} for wanted in (False, True))
     for name in before.keys() - after.keys():
         yield f"{_kind(name)} was removed"
     changed = [name for name in after if before.get(name) != after[name]]
@@ -147,7 +146,9 @@ def _kept(case, done, before, after):
         file = Path(name)
         if name not in case.argv and any(part.startswith(".") or ".part" in part for part in file.parts):
             yield f"left over: {re.sub('[0-9a-f]{8}|-[a-z0-9_]{8}', '*', name)[-40:]}"
-        elif name in before and (name in read or (file.parts[0] != "out" and file.name not in BESIDE)):
+        elif name in before and (
+            name in read or not (name in written or file.parts[0] == "out" or file.name in BESIDE)
+        ):
             yield f"an input was changed: {_kind(name)}"
         elif done.code not in (0, 1):
             yield f"a failed run ({done.code}) wrote {_kind(name)}"
