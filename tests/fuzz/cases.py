@@ -144,7 +144,6 @@ def _kept(case, done, before, after):
     changed = [name for name in after if before.get(name) != after[name]]
     for name in changed:
         file = Path(name)
-        beside = file.name in BESIDE
         if name not in case.argv and any(part.startswith(".") or ".part" in part for part in file.parts):
             yield f"left over: {re.sub('[0-9a-f]{8}|-[a-z0-9_]{8}', '*', name)[-40:]}"
         elif name in before and (
