@@ -23,21 +23,23 @@ def reproduce(
         list[str],
         typer.Argument(
             metavar="NAME",
-            help="fig1, fig2a, fig2b, fig2c, prop1 to prop7, theorem1, pitfalls; laboratory is all of these. "
-            "table4, table5; fairness is both. table1, table2, table3, table6: hours; fig3, fig4: images of table1. "
-            "principals, small_digits.",
+            help="fig1, fig2a, fig2b, fig2c, prop1 to prop7, theorem1, pitfalls, or laboratory for all of these. "
+            "table4, table5, or fairness for both. table1, table2, table3, table6, which take hours. fig3, fig4: "
+            "images of table1. principals: how exact learned principal classifiers are. small_digits: adaptation of "
+            "digits, in seconds.",
             show_default=False,
         ),
     ],
     scale: Annotated[
-        Literal["quick", "paper"], typer.Option(help="quick: for two cores; paper: the paper's sizes, days on a CPU.")
+        Literal["quick", "paper"],
+        typer.Option(help="quick: small sizes, for two cores. paper: the paper's sizes, which take days on a CPU."),
     ] = "quick",
     seeds: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Number of seeds; by default the experiment's own. In table3 the pairs beyond the paper's first four "
-            "have one.",
+            help="Number of seeds. The default depends on the experiment: in table3, pairs beyond the paper's first "
+            "four have one.",
         ),
     ] = None,
     methods: Annotated[str | None, typer.Option(help="Only these methods, separated by commas.")] = None,
@@ -47,31 +49,33 @@ def reproduce(
     shifts: Annotated[
         str | None,
         typer.Option(
-            help="table3: share of the first half of the classes in the source, reversed in the target; several are "
-            "separated by commas. Default: the paper's 0.7; 0.5 is no shift."
+            help="table3: share of the source rows in the first half of the classes; the target has the reverse. "
+            "Separate several by commas. Default: 0.7, as in the paper. 0.5 is no shift."
         ),
     ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Number of processes, each with one thread.")] = 2,
-    out: Annotated[Path, typer.Option(help="Folder for records, figures and pages: a folder NAME below it each.")] = (
-        Path("runs")
-    ),
-    run: Annotated[bool, typer.Option("--run/--no-run", help="Measure what is missing, or use records only.")] = True,
+    out: Annotated[
+        Path, typer.Option(help="Folder for records, figures and pages, with a subfolder for each NAME.")
+    ] = (Path("runs")),
+    run: Annotated[
+        bool, typer.Option("--run/--no-run", help="Run what has no record yet, or use saved records only.")
+    ] = True,
     page: Annotated[
         bool | None,
         typer.Option(
-            "--page/--no-page", help="Write a figure and an HTML page to OUT. Default: unless --docs is given."
+            "--page/--no-page", help="Write a figure and an HTML page to OUT. Default: yes, unless --docs is given."
         ),
     ] = None,
     docs: Annotated[
         Path | None,
-        typer.Option(help="Folder of the documentation, whose pages and pictures are rebuilt from the records in OUT."),
+        typer.Option(help="Documentation folder: its pages and pictures are rebuilt from the records in OUT."),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print paths only.")] = False,
 ) -> None:
-    """Measure figures, tables or claims of the paper again, beside the paper's numbers.
+    """Reproduce figures, tables or claims of the paper, and compare them with the paper's numbers.
 
-    Each run is written to OUT/NAME/records.jsonl as soon as it is done and is never repeated: after a stop, or to add
-    seeds, repeat the command.
+    Each run is written to OUT/NAME/records.jsonl as soon as it is done, and is not repeated later. To continue after
+    a stop, or to add seeds, repeat the command.
 
     Example: setminus reproduce fig2a
     Example: setminus reproduce prop1 prop2 --seeds 5 --jobs 4

@@ -245,7 +245,7 @@ def _calibration_evidence(error: CalibrationError) -> str:
 def _overlaps(overlap: Overlap) -> Finding:
     evidence = (
         f"smallest principal probability {overlap.smallest:.2g}; {100 * overlap.share_beyond:.1f} % of rows "
-        f"corrected by more than {overlap.factor:g}x; importance weights worth "
+        f"corrected by more than {overlap.factor:g}x; effective sample size of the importance weights "
         f"{100 * overlap.effective_share:.0f} % of the rows"
     )
     nothing_left = not overlap.effective_share > EFFECTIVE_SHARE[1]
@@ -269,9 +269,11 @@ def _enough_rows(cells: tuple[Cell, ...]) -> Finding:
     smallest = min(cell.count for cell in few)
     listed = "; ".join(f"{group_name(cell.group)} with {cell.label}: {cell.count}" for cell in few[:5])
     more = f"; and {len(few) - 5} more" if len(few) > 5 else ""
-    evidence = f"{len(few)} cells have fewer than {ROWS_PER_CELL[0]} rows ({listed}{more})"
+    evidence = (
+        f"{len(few)} of the combinations of group and label have fewer than {ROWS_PER_CELL[0]} rows ({listed}{more})"
+    )
     if smallest == 0:
-        evidence += "; empty cells are left out of the gaps"
+        evidence += "; combinations without rows are left out of the gaps"
     advice = "Collapse small groups before fitting and auditing, or collect more rows of them."
     return Finding(name, "fail" if smallest < ROWS_PER_CELL[1] else "warn", evidence, advice)
 

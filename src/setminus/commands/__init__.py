@@ -87,7 +87,7 @@ def build_app() -> typer.Typer:
 
     app = typer.Typer(
         cls=CommandGroup,
-        help="Predict as well as possible without what must be ignored.",
+        help="Train classifiers that ignore what they must not use, such as sex.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},

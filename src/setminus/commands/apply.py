@@ -33,7 +33,7 @@ def apply(
     out: Annotated[
         Path,
         typer.Option(
-            help="Where to write the table with its scores. The ending of the name chooses the format.",
+            help="Table to write, with the scores added. The ending of its name, such as .csv, chooses the format.",
             show_default=False,
         ),
     ],
@@ -57,7 +57,8 @@ def apply(
         ),
     ] = 1.0,
     engine: Annotated[
-        Engine, typer.Option(help="arrow: in this process. dask: in 2 processes, or on the cluster of --scheduler.")
+        Engine,
+        typer.Option(help="arrow: in this process. dask: in 2 processes, or on the Dask cluster of --scheduler."),
     ] = "arrow",
     scheduler: Annotated[
         str | None,
@@ -65,12 +66,12 @@ def apply(
     ] = None,
     strict: Annotated[
         bool,
-        typer.Option("--strict", help="Refuse a table that has values outside those seen in training."),
+        typer.Option("--strict", help="Fail if the table has values outside the range or levels seen in training."),
     ] = False,
     neutralize_formulas: Annotated[
         bool | None,
         typer.Option(
-            help="CSV: write ' before text that a spreadsheet would run as a formula. By default only before text "
+            help="CSV: write ' before text that a spreadsheet would execute as a formula. By default only before text "
             "that comes from the model."
         ),
     ] = None,
@@ -80,10 +81,10 @@ def apply(
     trust: Trusted = None,
     quiet: Quiet = False,
 ) -> None:
-    """Score a table of any size.
+    """Add predictions and probabilities to a table of any size.
 
-    With a model file, its predictions and probabilities are added to the table. Without one, the probabilities of a
-    principal classifier are removed from those of a full classifier, both columns of the table.
+    With a model file, its predictions and probabilities are added to the table. Without a model file, the table must
+    already hold the probabilities of a full and a principal classifier: the second are removed from the first.
 
     Example: setminus apply model.skops big.parquet --out scored.parquet
 
@@ -162,17 +163,20 @@ def apply_file(
     ready = full is not None or principal is not None or prior is not None
     if len(files) != (1 if ready else 2):
         raise UserError(
-            f"{len(files)} files came",
+            f"the number of files is {len(files)}",
             do="give the table alone with --full, --principal and --prior." if ready else "give a model and a table.",
         )
     if ready and strict:
-        raise UserError("--strict came without a model", do="leave it away: columns of probabilities had no training.")
+        raise UserError(
+            "--strict came without a model", do="leave it out: columns of probabilities have no training data."
+        )
     table = open_table(files[-1], header=header, encoding=encoding, decimal=decimal)
     scorer: Scorer
     if ready:
         if full is None or principal is None or prior is None:
             raise UserError(
-                "ready probabilities need three things", do="give --full COLUMNS --principal COLUMNS --prior NUMBERS."
+                "without a model file, three things are needed",
+                do="give --full COLUMNS --principal COLUMNS --prior NUMBERS.",
             )
         names = table.names
         scorer = ProbabilityScorer(_columns(full, names), _columns(principal, names), _prior(prior), strength)

@@ -54,21 +54,23 @@ def audit(
         list[str] | None,
         typer.Option(
             help="Column with the probability of the --positive value, or of the second class. With more than two "
-            "classes, repeat the option: one column for each class. By default the columns that apply wrote."
+            "classes, repeat the option: one column for each class. By default the columns that `setminus apply` wrote."
         ),
     ] = None,
     prediction: Annotated[
-        str | None, typer.Option(help="Column with the decisions to audit, in the label's own values.")
+        str | None, typer.Option(help="Column with the decisions to audit, in the values of the label.")
     ] = None,
     positive: Positive = None,
     threshold: Annotated[
         float | None,
-        typer.Option(callback=finite, min=0, max=1, help="Predict the positive class from this probability on."),
+        typer.Option(
+            callback=finite, min=0, max=1, help="Predict the positive class if its probability is at least this."
+        ),
     ] = None,
     constraint: Annotated[
         Constraint,
         typer.Option(
-            help="Gap that --fail-above bounds. equal_opportunity compares the recall of the --positive value, or of "
+            help="Gap that --fail-above limits. equal_opportunity compares the recall of the --positive value, or of "
             "the second of two classes."
         ),
     ] = "equalized_odds",
@@ -81,8 +83,8 @@ def audit(
             callback=finite, min=0, help="Exit with code 1 if the gap is larger than this, and 3 if it is undefined."
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="File to write the audit to, as JSON.")] = None,
-    page: Annotated[Path | None, typer.Option(help="File to write a page about the audit to.")] = None,
+    out: Annotated[Path | None, typer.Option(help="JSON file to write the audit to.")] = None,
+    page: Annotated[Path | None, typer.Option(help="HTML page to write about the audit.")] = None,
     seed: Seed = 0,
     header: Header = None,
     encoding: Encoding = "utf-8",

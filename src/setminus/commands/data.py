@@ -13,7 +13,7 @@ data_app = typer.Typer(help="List or fetch the data sets of the demo and the exp
 
 @data_app.command("list")
 def data_list() -> None:
-    """List the data sets, with the place of each on this machine and where it can be fetched from."""
+    """List the data sets, their paths on this machine, and where they can be fetched from."""
     from setminus.commands.terminal import Display
     from setminus.datasets.sources import available, find_local
 
@@ -26,7 +26,9 @@ def data_list() -> None:
 
 @data_app.command("fetch", no_args_is_help=True)
 def data_fetch(
-    name: Annotated[str, typer.Argument(help="A name of `setminus data list`.", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(help="Name of a data set, as printed by `setminus data list`.", show_default=False)
+    ],
 ) -> None:
     """Fetch a data set, verify its checksum, and print where it is.
 

@@ -78,7 +78,8 @@ def fit(
     principal: Annotated[
         PrincipalKind,
         typer.Option(
-            help="proxy: the model predicts without the ignored columns. group: it needs them when it predicts."
+            help="Whether new rows need the ignored columns. proxy: no, they are estimated from the features. "
+            "group: yes."
         ),
     ] = "proxy",
     constraint: Annotated[
@@ -109,10 +110,10 @@ def fit(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Train a classifier that ignores columns, and audit it.
+    """Train a classifier that ignores columns such as sex, and audit it.
 
-    Of all strengths and thresholds, cross-validation chooses the most accurate ones whose gap between groups is
-    within the tolerance. The model before and after is then compared on held-out rows.
+    Cross-validation chooses how much to remove (the strength) and the decision threshold: the most accurate pair
+    whose gap between groups is within the tolerance. Held-out rows then compare the model before and after.
 
     Example: setminus fit adult.csv --label income --ignore sex --out model.skops
     """
@@ -274,7 +275,7 @@ def _fit(config: FitConfig, seconds: dict[str, float], command: str) -> tuple[An
             model.full.predict_proba(train.X.select(features))
     visible = [*dict.fromkeys([*features, *(model.sensitive_columns or ())])]
     X, X_test = train.X.select(visible), test.X.select(visible)
-    with tracked(f"fit, subtract {', '.join(config.ignore)}, tune on {model.cv} folds"):
+    with tracked(f"fit, remove {', '.join(config.ignore)}, tune on {model.cv} folds"):
         keyword = {} if model.sensitive_columns else {"sensitive_features": train_groups}
         model.fit(X, train.y, **keyword)
     with tracked(f"audit before and after on {len(test):,} rows"):
@@ -433,10 +434,10 @@ def _audits(model: TunedOrthogonalClassifier, X: Any, y: Any, groups: Any, seed:
         chosen += f" and threshold {model.threshold_:.2f}"
     known = "the groups are read from the table" if grouped else "the groups are not needed"
     entries: list[tuple[str, str, dict[str, Any]]] = [
-        ("before", "The full classifier as it is.", {"proba": full}),
+        ("before", "The full classifier, unchanged.", {"proba": full}),
         (
             "after",
-            f"With {chosen}, chosen by cross-validation; at predict time {known}.",
+            f"With {chosen}, chosen by cross-validation. To predict, {known}.",
             {
                 "proba": model.predict_proba(X),
                 "y_pred": model.predict(X),
@@ -515,7 +516,8 @@ def show_models(record: Record, display: Display) -> None:
         ]
         of = "" if one_label else f" of {rate['label']}"
         rows.append([f"TPR{of}, {rate['group']}", *map(_interval, cells)])
-    heads = (f"{record['task']['rows']['test']:,} test rows", *(model["title"] for model in models))
+    level = f"{100 * models[0]['audit']['confidence']:g} % intervals"
+    heads = (f"{record['task']['rows']['test']:,} test rows, {level}", *(model["title"] for model in models))
     display.table(heads, rows)
     if len(rates) > MAX_RATES:
         display.say(f"and {len(rates) - MAX_RATES} more rates on the page")
@@ -543,5 +545,8 @@ def _outcome(record: Record) -> list[str]:
         + ("." if kept else ", which the test rows exceed.")
     ]
     if any(row["selection_rate"]["value"] == 0 for row in after["group_rates"]):
-        lines.append("Note: some group is never given some class. Allow a larger gap, or choose another constraint.")
+        lines.append(
+            "Note: for at least one group, some class is never predicted. Allow a larger gap, or choose another "
+            "constraint."
+        )
     return lines

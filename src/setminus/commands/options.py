@@ -75,6 +75,8 @@ Seed = Annotated[int, typer.Option(min=0, help="Random seed: the same seed gives
 Trusted = Annotated[
     list[str] | None,
     typer.Option(
-        "--trust", help="Name of a type that the model file may hold beyond the reviewed ones. Repeat for several."
+        "--trust",
+        help="Python type to allow in a model file, in addition to the types that setminus has reviewed. Repeat the "
+        "option for several.",
     ),
 ]

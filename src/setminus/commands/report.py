@@ -25,9 +25,11 @@ def report(
             show_default=False,
         ),
     ],
-    out: Annotated[Path | None, typer.Option(help="Page to write. By default report.html beside the records.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="HTML page to write. By default report.html in the folder of the records.")
+    ] = None,
 ) -> None:
-    """Write the page again from its records, without any computation.
+    """Write the HTML page again from saved results, without computing them again.
 
     Example: setminus report runs/
     """

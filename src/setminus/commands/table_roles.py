@@ -191,13 +191,13 @@ def _labels(words: NDArray[Any], roles: Roles, name: str) -> NDArray[Any]:
         if others in present and len(present) > 2:
             raise UserError(
                 f"the label {roles.label!r} has the value {others!r}, which also stands for all but {roles.positive!r}",
-                do="call that value something else, or leave --positive away.",
+                do="rename that value, or leave --positive out.",
             )
         return np.asarray(words == roles.positive, dtype=np.int64)
     if len(values) > MAX_CLASSES:
         raise UserError(
             f"the label {roles.label!r} has {len(values)} values, such as {str(values[np.argmax(counts)])!r}",
-            do="name a column of classes, or the one class that counts with --positive.",
+            do="choose a column with few values, or name one value of it: --positive VALUE.",
         )
     return words
 

@@ -104,7 +104,7 @@ def audited(
             key: names for key, names in headings.items() if key != "table" or task["notes"] or task["columns"]
         },
         "models": models,
-        "level": f"{100 * last['confidence']:g} %",
+        "level": f"{100 * last['confidence']:g}\N{NO-BREAK SPACE}%",
         "two_classes": len(last["classes"]) == 2,
         "positive": shown.class_name(last["classes"][1]),
         "gap": gap,
