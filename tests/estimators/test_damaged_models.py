@@ -206,7 +206,7 @@ def test_some_damage_is_refused_and_some_is_harmless(folder):
     """The control: the damage reaches what a model is made of."""
     log = folder / "log"
     before = len(log.read_text()) if log.exists() else 0
-    assert outcome(survive, folder, range(2 * BATCH), seconds=SECONDS, memory=MEMORY) == 0
+    assert outcome(survive, folder, range(4 * BATCH), seconds=SECONDS, memory=MEMORY) == 0
     ends = log.read_text()[before:]
     assert ends.count("refused") > 10
     assert ends.count("predicted") > 3

@@ -109,7 +109,7 @@ def test_a_bomb_that_lies_about_its_size_is_found(path):
     assert said.read_text() == "MemoryError"
     said.unlink()
     assert outcome(refused, path, memory=MEMORY) == 0
-    assert "is damaged (an array says that it is float64 of shape" in said.read_text()
+    assert "is damaged (the bytes of an array do not match its header, float64 of shape" in said.read_text()
 
 
 def test_a_header_that_promises_more_than_there_is(path):
