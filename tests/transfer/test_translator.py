@@ -134,7 +134,7 @@ def test_a_small_file_that_asks_for_huge_networks_is_refused_before_they_are_mad
     [
         lambda tensors: tensors.pop(next(iter(tensors))),
         lambda tensors: tensors.update(more=torch.zeros(3)),
-        lambda tensors: tensors.update({next(iter(tensors)): torch.zeros(3)}),
+        lambda tensors: tensors.update({next(iter(tensors)): torch.zeros(3, 3, 3)}),  # no network has three axes
         lambda tensors: tensors.update({key: one.to(torch.int64) for key, one in tensors.items()}),
         lambda tensors: tensors.clear(),
     ],
