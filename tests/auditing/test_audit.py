@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit, logit
-from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
+from sklearn.metrics import accuracy_score, f1_score, log_loss, roc_auc_score
 
 from setminus.auditing.audit import audit
-from setminus.auditing.calibration import calibration
-from setminus.auditing.diagnosis import overlap
+from setminus.auditing.diagnosis import calibration, overlap
 from setminus.auditing.leakage import leakage
 from setminus.auditing.rates import rate_interval, read_scored
-from setminus.core.gaps import demographic_parity_gap, equal_opportunity_gap, equalized_odds_gap
+from setminus.core.certificate import certify
+from setminus.core.gaps import count_table, demographic_parity_gap, equal_opportunity_gap, equalized_odds_gap
 
 
 def test_the_exact_orthogonal_classifier_is_passed_and_the_full_one_is_not(exact):
@@ -298,7 +298,8 @@ def test_labels_of_any_type_are_written_as_json_can_hold_them(exact):
     record = result.to_dict()
     assert record["groups"] == ["2020-01-01", "2021-01-01"] and record["classes"] == [False, True]
     assert json.loads(json.dumps(record, allow_nan=False)) == record
-    assert set(record) == {"verdict", *(field.name for field in dataclasses.fields(result))}
+    public = {field.name for field in dataclasses.fields(result) if not field.name.startswith("_")}
+    assert set(record) == {"verdict", *public}
     assert record["histograms"][0]["share"] == result.histograms[0].share.tolist()
     assert record["leakage"]["bits"] == result.leakage.bits
 
@@ -327,3 +328,106 @@ def test_classes_name_the_columns_and_predictions_are_named(exact):
     assert result.accuracy.value == ((rows.full > 0.5) == rows.y).mean()
     with pytest.raises(ValueError, match=r"^y_pred has shape \(300, 1\)"):
         audit(words, rows.full, sensitive_features=rows.group, y_pred=words[:, None])
+
+
+def test_decisions_without_scores_have_the_same_gaps(exact):
+    rows = exact(2000, 0)
+    scored = audit(rows.y, rows.full, sensitive_features=rows.group, n_permutations=5)
+    decided = audit(rows.y, y_pred=(rows.full > 0.5).astype(int), sensitive_features=rows.group)
+    for key in ("accuracy", "demographic_parity", "equalized_odds_max", "equalized_odds_sum", "equal_opportunity"):
+        assert getattr(decided, key) == getattr(scored, key)
+    assert decided.group_rates == scored.group_rates and decided.noise_floors == scored.noise_floors
+    assert decided.leakage is None and decided.calibration is None and decided.histograms == ()
+    assert "ROC AUC" not in str(decided) and "Decisions only" in str(decided) and "ROC AUC" in str(scored)
+    assert decided.to_dict()["log_loss"] is None
+
+
+def test_selection_rates_need_no_labels(exact):
+    rows = exact(2000, 0)
+    labelled = audit(rows.y, rows.full, sensitive_features=rows.group, n_permutations=5, tolerance=0.6)
+    for unlabelled in (
+        audit(y_pred=(rows.full > 0.5).astype(int), sensitive_features=rows.group, tolerance=0.6),
+        audit(proba=rows.full, threshold=0.5, sensitive_features=rows.group, tolerance=0.6),
+    ):
+        assert unlabelled.demographic_parity.value == labelled.demographic_parity.value
+        assert np.isnan(unlabelled.accuracy.value) and np.isnan(unlabelled.equalized_odds_max.value)
+        assert unlabelled.certificate.constraint == "demographic_parity"
+        assert set(unlabelled.noise_floors) == {"demographic_parity"}
+        assert unlabelled.table()[0] == ["group", "class", "rows", "selection rate"]
+        assert "undefined" not in str(unlabelled) and "nan" not in str(unlabelled)
+    assert labelled.certificate.constraint == "equalized_odds"
+    with pytest.raises(ValueError, match="there are no labels"):
+        audit(y_pred=rows.y, sensitive_features=rows.group, tolerance=0.1, constraint="equal_opportunity")
+    with pytest.raises(ValueError, match="neither proba nor y_pred"):
+        audit(rows.y, sensitive_features=rows.group)
+    with pytest.raises(ValueError, match="there are no scores"):
+        audit(rows.y, y_pred=rows.y, sensitive_features=rows.group, threshold=0.5)
+
+
+def test_certificates_are_those_of_the_counts(exact):
+    rows = exact(4000, 0)
+    fair = audit(rows.y, rows.orthogonal, sensitive_features=rows.group, n_permutations=5, tolerance=0.1)
+    unfair = audit(rows.y, rows.full, sensitive_features=rows.group, n_permutations=5, tolerance=0.1)
+    strict = audit(rows.y, rows.orthogonal, sensitive_features=rows.group, n_permutations=5, tolerance=0.01)
+    assert fair.certificate.certified and fair.rows_needed is None
+    assert not unfair.certificate.certified and unfair.rows_needed is None
+    assert not strict.certificate.certified and min(strict.rows_needed) > 0
+    assert strict.certificate.bound == pytest.approx(fair.certificate.bound, abs=0.001)
+    table = count_table(rows.group, rows.y, (rows.orthogonal > 0.5).astype(np.intp), (2, 2, 2))
+    assert fair.certificate == certify(table, tolerance=0.1)
+    assert "Certified: equalized odds gap (max) <= 0.1" in str(fair) and "Certified" in fair._repr_html_()
+    assert "Not certified" in str(unfair) and "More rows needed" in str(strict)
+    assert fair.to_dict()["certificate"]["rows"] == [[*rows] for rows in fair.certificate.rows]
+    assert audit(rows.y, rows.full, sensitive_features=rows.group, n_permutations=5).certificate is None
+    weighted = audit(
+        rows.y,
+        rows.orthogonal,
+        sensitive_features=rows.group,
+        n_permutations=5,
+        n_bootstrap=20,
+        tolerance=0.1,
+        sample_weight=np.linspace(0.5, 3, 4000),
+    )
+    assert weighted.certificate.method == "approximate, weighted rows"
+    assert weighted.certificate.bound > fair.certificate.bound
+
+
+@pytest.mark.parametrize("missing", [None, np.nan])
+def test_rows_without_a_group_are_counted_and_left_out(exact, missing):
+    rows = exact(600, 0)
+    group = np.where(rows.group == 1, "m", "f").astype(object)
+    group[::10] = missing
+    kept = np.arange(600) % 10 > 0
+    found = audit(rows.y, rows.full, sensitive_features=group, n_permutations=5)
+    without = audit(rows.y[kept], rows.full[kept], sensitive_features=group[kept], n_permutations=5)
+    assert (found.n, found.n_unknown_group) == (540, 60) and without.n_unknown_group == 0
+    assert found.equalized_odds_max == without.equalized_odds_max and found.leakage == without.leakage
+    assert "60 rows have no group" in str(found) and "no group" not in str(without)
+
+
+def test_any_metric_by_group_with_intervals(exact):
+    rows = exact(1500, 0)
+    result = audit(rows.y, rows.full, sensitive_features=np.where(rows.group, "m", "f"), n_permutations=5)
+    frame = result.by_group({"accuracy": accuracy_score, "f1": f1_score}, n_bootstrap=50)
+    assert frame["group"].to_list() == ["f", "m", "all rows"] and frame["n"].to_list()[-1] == 1500
+    decided = rows.full > 0.5
+    for name, metric in (("accuracy", accuracy_score), ("f1", f1_score)):
+        expected = [metric(rows.y[rows.group == g], decided[rows.group == g]) for g in (0, 1)]
+        assert frame[name].to_list() == pytest.approx([*expected, metric(rows.y, decided)])
+        assert (frame[f"{name}_low"] < frame[name]).all() and (frame[name] < frame[f"{name}_high"]).all()
+    width = frame["accuracy_high"] - frame["accuracy_low"]
+    rate = result.group_rates[0].accuracy
+    assert width[0] == pytest.approx(rate.high - rate.low, rel=0.4)
+    ranked = result.by_group(roc_auc_score, of="proba", n_bootstrap=5)
+    assert ranked["roc_auc_score"].to_list()[-1] == pytest.approx(result.roc_auc)
+    # undefined in a group of one class
+    lone = audit([0, 1, 1, 1], y_pred=[0, 1, 0, 1], sensitive_features=["a", "a", "b", "b"])
+    assert lone.by_group({"zeros": lambda y, p: 1 / int((y == 0).sum())})["zeros"].isna().to_list() == [
+        False,
+        True,
+        False,
+    ]
+    with pytest.raises(ValueError, match="no scores"):
+        lone.by_group(roc_auc_score, of="proba")
+    with pytest.raises(ValueError, match="no labels"):
+        audit(y_pred=[0, 1], sensitive_features=["a", "b"]).by_group(accuracy_score)

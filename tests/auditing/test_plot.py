@@ -158,3 +158,11 @@ def test_a_plot_needs_vl_convert_only_where_it_is_drawn(binary, monkeypatch, tmp
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     with pytest.raises(ImportError, match=r'pip install "setminus\[cli\]"'):
         plot.save(tmp_path / "audit.png")
+
+
+def test_a_plot_shows_what_is_known_of_decisions():
+    group, y = np.repeat(["f", "m"], 50), np.tile([0, 1], 50)
+    decided = audit(y, y_pred=1 - y, sensitive_features=group).plot()
+    selected = audit(y_pred=y, sensitive_features=group).plot()
+    assert decided.png().startswith(b"\x89PNG") and "Reliability" not in str(decided.spec)
+    assert "Selection rate" in str(selected.spec) and "True positive" not in str(selected.spec)

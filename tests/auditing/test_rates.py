@@ -17,8 +17,6 @@ from setminus.auditing.rates import (
 )
 from setminus.core.gaps import (
     count_table,
-    demographic_parity_from_rates,
-    equalized_odds_from_rates,
     equalized_odds_from_table,
 )
 
@@ -127,7 +125,7 @@ def test_gap_intervals_cover_the_true_gap(n_groups, gap):
         rows = draw_rows(shares, n, rng)
         table = count_table(*rows, shares.shape)
         centre, draws = bootstrap_tables(*rows, shares.shape, n_bootstrap=300, random_state=repeat)
-        interval = gap_interval(equalized_odds_from_rates, table, centre, draws)
+        interval = gap_interval(table, centre, draws)
         covered += interval.low <= gap <= interval.high
         low, high = np.quantile(equalized_odds_from_table(draws), [0.025, 0.975])
         by_percentiles += low <= gap <= high
@@ -142,9 +140,7 @@ def test_interval_shrinks_with_rows_and_grows_with_confidence():
     for n, confidence in [(500, 0.95), (50_000, 0.95), (500, 0.5)]:
         rows = draw_rows(shares, n, rng)
         tables = bootstrap_tables(*rows, shares.shape)
-        interval = gap_interval(
-            equalized_odds_from_rates, count_table(*rows, shares.shape), *tables, confidence=confidence
-        )
+        interval = gap_interval(count_table(*rows, shares.shape), *tables, confidence=confidence)
         width[n, confidence] = interval.high - interval.low
     assert width[50_000, 0.95] == pytest.approx(width[500, 0.95] / 10, rel=0.3)
     assert width[500, 0.5] < width[500, 0.95]
@@ -153,7 +149,7 @@ def test_interval_shrinks_with_rows_and_grows_with_confidence():
 def test_a_cell_where_all_rows_agree_still_has_an_interval():
     table = np.array([[[50.0, 50.0], [3.0, 0.0]], [[50.0, 50.0], [0.0, 5.0]]])
     rows = np.repeat(np.array(np.unravel_index(np.arange(8), table.shape)), table.ravel().astype(int), axis=1)
-    interval = gap_interval(equalized_odds_from_rates, table, *bootstrap_tables(*rows, table.shape))
+    interval = gap_interval(table, *bootstrap_tables(*rows, table.shape))
     assert interval.value == 1 and interval.high == 1 and interval.low < 0.7
 
 
@@ -161,9 +157,9 @@ def test_equal_weights_change_nothing_but_the_draws():
     shares, rng = model(3, 0.2), np.random.default_rng(0)
     rows = draw_rows(shares, 2000, rng)
     table = count_table(*rows, shares.shape)
-    plain = gap_interval(equalized_odds_from_rates, table, *bootstrap_tables(*rows, shares.shape))
+    plain = gap_interval(table, *bootstrap_tables(*rows, shares.shape))
     centre, draws = bootstrap_tables(*rows, shares.shape, weights=np.full(2000, 2.0))
-    weighted = gap_interval(equalized_odds_from_rates, 2 * table, centre, draws)
+    weighted = gap_interval(2 * table, centre, draws)
     np.testing.assert_allclose(centre, 2 * bootstrap_tables(*rows, shares.shape)[0])
     assert weighted.value == plain.value
     assert weighted.low == pytest.approx(plain.low, abs=0.02)
@@ -176,9 +172,7 @@ def test_uneven_weights_widen_the_interval():
     widths = []
     for weights in (np.ones(2000), rng.exponential(size=2000) ** 2):
         table = count_table(*rows, shares.shape, weights)
-        interval = gap_interval(
-            equalized_odds_from_rates, table, *bootstrap_tables(*rows, shares.shape, weights=weights)
-        )
+        interval = gap_interval(table, *bootstrap_tables(*rows, shares.shape, weights=weights))
         widths.append(interval.high - interval.low)
     assert widths[1] > 1.5 * widths[0]
 
@@ -194,7 +188,7 @@ def test_rate_interval_is_wilsons(hits, n):
 def test_undefined_rates_say_so():
     assert str(rate_interval(float("nan"), 0)) == "undefined"
     empty = np.zeros((2, 2, 2))
-    assert np.isnan(gap_interval(equalized_odds_from_rates, empty, empty, empty[None]).value)
+    assert np.isnan(gap_interval(empty, empty, empty[None]).value)
     assert str(Interval(0.25, 0.2, 0.3)) == "0.250 [0.200, 0.300]"
 
 
@@ -240,28 +234,32 @@ def test_a_label_that_a_group_never_has_stays_empty():
         assert (centre[[0, 1, 1], [0, 0, 1]] > 0).all()
 
 
-def test_the_reach_is_a_quantile_of_the_gap_of_the_error():
+def parity(table, draws, **options):
+    """Of two groups without labels."""
+    return gap_interval(table[:, None], table[:, None], draws[:, :, None], constraint="demographic_parity", **options)
+
+
+def test_limits_of_two_groups_are_quantiles_of_the_error():
     table = np.array([[60.0, 40.0], [30.0, 70.0]])
     draws = np.random.default_rng(0).multinomial(100, table / 100, size=(500, 2)).astype(float)
-    errors = demographic_parity_from_rates((draws - table) / 100)
+    errors = ((draws - table) / 100)[:, 1, 1] - ((draws - table) / 100)[:, 0, 1]
     for confidence in (0.5, 0.9):
-        reach = np.quantile(errors, confidence)
-        interval = gap_interval(demographic_parity_from_rates, table, table, draws, confidence=confidence)
-        assert (interval.value, interval.low, interval.high) == pytest.approx((0.3, 0.3 - reach, 0.3 + reach))
-    default = gap_interval(demographic_parity_from_rates, table, table, draws)
-    assert default == gap_interval(demographic_parity_from_rates, table, table, draws, confidence=0.95, limit=1.0)
+        tail = (1 - confidence) / 2
+        found = parity(table, draws, confidence=confidence)
+        low, high = 0.3 - np.quantile(np.abs(errors), 1 - tail), 0.3 - np.quantile(errors, tail)
+        assert (found.value, found.low, found.high) == pytest.approx((0.3, low, high))
+    assert parity(table, draws) == parity(table, draws, confidence=0.95)
 
 
 def test_an_interval_stays_within_what_a_gap_can_be():
-    table = np.array([[90.0, 10.0], [5.0, 95.0]])
+    table = np.array([[98.0, 2.0], [2.0, 98.0]])
     draws = np.random.default_rng(0).multinomial(100, table / 100, size=(500, 2)).astype(float)
-    wide = gap_interval(demographic_parity_from_rates, table, table, draws, confidence=0.99)
-    assert wide.high == pytest.approx(min(wide.value + (wide.value - wide.low), 1.0))
-    assert gap_interval(demographic_parity_from_rates, table, table, draws, limit=0.86).high == 0.86
-    # a limit that the estimate is at does not cut the estimate off
-    assert gap_interval(demographic_parity_from_rates, table, table, draws, limit=0.5).high == wide.value
+    assert parity(table, draws, confidence=0.999).high == 1.0
     level = np.array([[50.0, 50.0], [50.0, 50.0]])
-    assert gap_interval(demographic_parity_from_rates, level, level, draws).low == 0
+    assert parity(level, draws).low == 0
+    sure = np.array([[[9.0, 0.0], [0.0, 9.0]], [[0.0, 9.0], [9.0, 0.0]]])
+    both = gap_interval(sure, sure, np.stack([sure] * 5), agg="sum")
+    assert (both.value, both.high) == (2.0, 2.0)
 
 
 def test_draws_without_a_group_are_passed_over():
@@ -269,10 +267,26 @@ def test_draws_without_a_group_are_passed_over():
     draws = np.random.default_rng(0).multinomial(100, table / 100, size=(200, 2)).astype(float)
     lost = draws.copy()
     lost[::2, 1] = 0
-    found = gap_interval(demographic_parity_from_rates, table, table, lost)
-    assert found == gap_interval(demographic_parity_from_rates, table, table, draws[1::2])
+    found, expected = parity(table, lost), parity(table, draws[1::2])
+    assert found.high == pytest.approx(expected.high) and found.low >= expected.low
     lost[:, 1] = 0
-    assert np.isnan(gap_interval(demographic_parity_from_rates, table, table, lost).low)
+    assert np.isnan(parity(table, lost).low)
+
+
+def test_groups_that_cannot_be_the_largest_do_not_widen_the_interval():
+    rng = np.random.default_rng(0)
+    two = np.array([[900.0, 100.0], [500.0, 500.0]])
+    many = np.concatenate([two, [[700.0, 300.0]] * 6])
+    found = []
+    for table in (two, many):
+        draws = rng.multinomial(1000, table / 1000, size=(2000, len(table))).astype(float)
+        found.append(parity(table, draws))
+    assert found[1].low == pytest.approx(found[0].low, abs=0.006)
+    assert found[1].high == pytest.approx(found[0].high, abs=0.006)
+    # where all may be, it is wider
+    level = np.full((8, 2), 500.0)
+    draws = rng.multinomial(1000, level / 1000, size=(2000, 8)).astype(float)
+    assert parity(level, draws).high > 0.03
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

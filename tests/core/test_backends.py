@@ -59,7 +59,9 @@ class TestTorch:
     def test_eager_tensors_are_checked_and_mixed_kinds_refused(self):
         with pytest.raises(ValueError, match="do not sum to 1"):
             orthogonalize(self.torch.tensor(BROKEN), self.torch.tensor(BROKEN), PRIOR)
-        with pytest.raises(ValueError, match="pass both as arrays of the same library"):
+        with pytest.raises(
+            ValueError, match=r"^full is Tensor and principal is ndarray: pass both as arrays of the same"
+        ):
             orthogonalize(self.torch.tensor(FULL), PRINCIPAL, PRIOR)
         with pytest.raises(ValueError, match="out is for numpy arrays only"):
             orthogonalize(self.torch.tensor(FULL), self.torch.tensor(PRINCIPAL), PRIOR, out=np.empty(1))
@@ -70,6 +72,8 @@ class TestTorch:
         blind[1, 4] = self.torch.tensor([0.5, 0.0, 0.5])
         with pytest.raises(ValueError, match=r"no overlap in 1 of 40 rows.*class 1 is exactly 0"):
             orthogonalize(full, blind, PRIOR)
+        # nothing is removed, so that nothing needs an overlap
+        np.testing.assert_allclose(orthogonalize(full, blind, PRIOR, strength=0), full)
         priors = self.torch.tensor(PRIOR).repeat(2, 20, 1)
         priors[0, 7] = self.torch.tensor([0.5, 0.5, 0.0])
         with pytest.raises(ValueError, match="prior is 0 for class 2:"):

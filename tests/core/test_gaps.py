@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from setminus.core.checks import encode_labels
 from setminus.core.gaps import (
     count_table,
     demographic_parity_from_rates,
@@ -22,7 +23,6 @@ from setminus.core.gaps import (
     equalized_odds_gap,
     rates,
 )
-from setminus.core.groups import encode_labels
 
 
 @pytest.mark.parametrize("agg", ["max", "sum"])

@@ -12,13 +12,15 @@ from scipy import sparse
 
 from setminus import GroupPrincipal
 from setminus.estimators.groups import (
+    NOT_COMPARED,
+    UNSEEN,
     Groups,
     as_rows,
     check_every_class,
-    column_arrays,
     drop_columns,
     group_frequencies,
     known_columns,
+    sensitive_columns,
     take_columns,
 )
 
@@ -104,25 +106,36 @@ def test_known_columns_are_those_of_the_fit_in_its_order(kind):
 
 @pytest.mark.parametrize("kind", FRAMES)
 def test_sensitive_columns_keep_their_types(kind):
-    sex, age, pay = column_arrays(kind(DATA))
-    assert sex.tolist() == DATA["sex"] and age.tolist() == DATA["age"] and pay.tolist() == DATA["pay"]
-    assert age.dtype.kind == "i" and pay.dtype.kind == "f"
+    sex, age, pay = sensitive_columns(kind(DATA))
+    assert [column.name for column in (sex, age, pay)] == list(DATA)
+    assert [column.values.tolist() for column in (sex, age, pay)] == list(DATA.values())
+    assert age.values.dtype.kind == "i" and pay.values.dtype.kind == "f"
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_missing_values_are_marked_and_the_others_keep_their_types(kind):
+    frame = kind({"sex": ["f", None, "m"], "age": [None, 30, 40], "pay": [1.5, 2.5, None]})
+    sex, age, pay = sensitive_columns(frame)
+    assert sex.missing.tolist() == [False, True, False] and sex.values[~sex.missing].tolist() == ["f", "m"]
+    assert age.missing.tolist() == [True, False, False] and age.values[1:].tolist() == [30, 40]
+    assert age.values.dtype.kind == "i", "whole numbers, though a missing value made them floats"
+    assert pay.missing.tolist() == [False, False, True] and pay.values[:2].tolist() == [1.5, 2.5]
+    with pytest.raises(ValueError, match="column 0 has no values"):
+        sensitive_columns([None, None])
 
 
 @pytest.mark.parametrize("kind", [list, np.array, pd.Series, pl.Series, pa.chunked_array])
 def test_sensitive_series(kind):
     values = [DATA["sex"]] if kind is pa.chunked_array else DATA["sex"]
-    (column,) = column_arrays(kind(values))
-    assert column.tolist() == DATA["sex"]
+    (column,) = sensitive_columns(kind(values))
+    assert column.values.tolist() == DATA["sex"] and not column.missing.any()
 
 
 def test_sensitive_columns_called_by_numbers_and_none_at_all():
-    first, second = column_arrays(pd.DataFrame({1: [5, 6], 0: [7, 8]}))
-    assert first.tolist() == [5, 6] and second.tolist() == [7, 8]
+    first, second = sensitive_columns(pd.DataFrame({1: [5, 6], 0: [7, 8]}))
+    assert first.values.tolist() == [5, 6] and second.values.tolist() == [7, 8]
     with pytest.raises(ValueError, match="no columns"):
-        column_arrays(pd.DataFrame(index=[0, 1]))
-    with pytest.raises(ValueError, match="missing values"):
-        column_arrays(pl.DataFrame({"a": ["f", None]}))
+        sensitive_columns(pd.DataFrame(index=[0, 1]))
 
 
 def learned(column, y=None, **options):
@@ -191,7 +204,7 @@ def test_bins_are_quantiles_and_an_edge_belongs_to_the_bin_above():
     groups, codes = learned(column, n_bins=4)
     assert np.bincount(codes).tolist() == [25, 25, 25, 25]
     assert groups.edges[0] == [24.75, 49.5, 74.25]
-    assert groups.labels == ["below 24.75", "24.75 to 49.5", "49.5 to 74.25", "74.25 and above"]
+    assert groups.labels == ["below 24.75", "24.75 to below 49.5", "49.5 to below 74.25", "74.25 and above"]
     assert groups.codes([-1e9, 24.7, 24.75, 74.25, 1e9]).tolist() == [0, 0, 1, 3, 3]
     assert len(learned(column)[0].labels) == 5
     with pytest.raises(ValueError, match="column 0 holds text, such as 'a', where numbers were fitted: convert"):
@@ -353,3 +366,100 @@ def test_one_unseen_column_makes_the_combination_unseen(rows, column):
     lenient = GroupPrincipal(unseen="prior").fit(None, rows.y, sensitive_features=frame)
     found = lenient.predict_proba(None, sensitive_features=strange)
     np.testing.assert_allclose(found, np.tile(np.bincount(rows.y) / len(rows.y), (3, 1)))
+
+
+def test_bins_of_whole_numbers_name_their_first_and_last_value():
+    ages = pd.DataFrame({"AGE": [20, 39, 40, 61, 62, 63, 90]})
+    groups, codes = learned(ages, bins={"AGE": [40, 62, 63]})
+    assert groups.names == ["AGE below 40", "AGE 40 to 61", "AGE 62", "AGE 63 and above"]
+    assert codes.tolist() == [0, 0, 1, 1, 2, 3, 3]
+    # quantiles between whole numbers are named by the numbers that they divide
+    quantiles, codes = learned(np.arange(100), n_bins=4)
+    assert quantiles.labels == ["below 25", "25 to 49", "50 to 74", "75 and above"]
+    assert np.bincount(codes).tolist() == [25] * 4
+
+
+@pytest.mark.parametrize(
+    ("bins", "message"),
+    [
+        ({"AGEE": [40]}, "bins names the column 'AGEE': expected one of 'AGE', 'sex'"),
+        ({"AGE": [62, 40]}, r"the bins of 'AGE' are \[62, 40\]: expected finite numbers in rising order"),
+        ({"AGE": []}, "expected finite numbers in rising order"),
+        ({"AGE": [np.inf]}, "expected finite numbers in rising order"),
+        ({"sex": [40]}, "bins are given for the column 'sex', which holds text: expected a column of numbers"),
+    ],
+)
+def test_bins_that_cannot_be_are_refused(bins, message):
+    with pytest.raises(ValueError, match=message):
+        learned(pd.DataFrame({"AGE": [20, 50], "sex": ["f", "m"]}), bins=bins)
+
+
+def test_values_that_say_nothing_alone_print_with_their_column():
+    frame = pd.DataFrame({"sex": ["f", "m"] * 10, "smoker": ["yes", "no"] * 10, "group": [1, 2] * 10})
+    groups, _ = learned(frame)
+    assert groups.labels[0] == ("f", "yes", 1)
+    assert groups.names == ["f, smoker yes, group 1", "m, smoker no, group 2"]
+    assert learned(["a", "b"] * 5)[0].names == ["a", "b"] and learned([1, 2] * 5)[0].names == ["1", "2"]
+
+
+RACES = np.repeat(["a", "b", "c", "d"], [50, 40, 3, 2])
+
+
+def test_small_groups_are_merged_dropped_or_refused():
+    y = np.arange(95) % 2
+    merged, codes = learned(RACES, y, least=2, small="merge")
+    assert merged.labels == ["a", "b", "other"] and merged.merged == {"c": 3, "d": 2}
+    assert np.bincount(codes).tolist() == [50, 40, 5]
+    np.testing.assert_array_equal(merged.codes(RACES), codes)
+    assert "merged into 'other': 'c' (3), 'd' (2)" in " ".join(merged.notes())
+    dropped, codes = learned(RACES, y, least=2, small="drop")
+    assert dropped.labels == ["a", "b"] and (codes == NOT_COMPARED).sum() == 5
+    np.testing.assert_array_equal(dropped.codes(RACES), codes)
+    with pytest.raises(ValueError, match=r"too few rows: 'c' \(3\), 'd' \(2\): .*small_groups='merge' or 'drop'"):
+        learned(RACES, y, least=2, small="raise")
+    # the control: as they are
+    assert learned(RACES, y, least=2)[0].labels == ["a", "b", "c", "d"]
+
+
+def test_only_the_labels_that_are_compared_are_needed():
+    y = np.where(RACES == "c", 0, np.arange(95) % 2)
+    # c has no row of label 1: equalized odds cannot compare it, the rate of label 0 and the selection rate can be
+    for needed, labels in ((None, ["a", "b"]), ([1], ["a", "b"]), ([0], ["a", "b", "c"]), ([], ["a", "b", "c", "d"])):
+        groups = Groups(least=2, small="drop")
+        groups.learn(RACES, y, needed=needed)
+        assert groups.labels == labels, needed
+    # a merged group that is still too small is dropped, and never joined to a large one
+    groups = Groups(least=3, small="merge")
+    groups.learn(RACES, y, needed=[1])
+    assert groups.labels == ["a", "b"] and groups.dropped == {"c": 3, "d": 2}
+
+
+def test_two_groups_must_be_left():
+    with pytest.raises(ValueError, match=r"fewer than two groups have enough rows; too few are in 'b' \(1\)"):
+        learned(np.repeat(["a", "b"], [50, 1]), least=2, small="merge")
+
+
+def test_rows_of_weight_0_do_not_make_a_group():
+    groups = Groups(least=2, small="drop")
+    groups.learn(RACES, np.arange(95) % 2, needed=[], weights=(RACES != "b").astype(float))
+    assert groups.labels == ["a", "c", "d"]
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_a_missing_group_is_no_group_and_no_unseen_one(kind):
+    frame = kind({"sex": ["f", "m", None, "f"] * 5, "old": [1, None, 2, 2] * 5})
+    groups, codes = learned(frame)
+    assert groups.labels == [("f", 1), ("f", 2)] and groups.n_missing == 10
+    assert codes[:4].tolist() == [0, NOT_COMPARED, NOT_COMPARED, 1]
+    assert groups.codes(kind({"sex": ["x", None], "old": [1, 1]})).tolist() == [UNSEEN, NOT_COMPARED]
+    assert "10 rows have no sex or old: they train the model and count in no gap" in groups.notes()
+
+
+def test_principals_learn_from_rows_with_a_group_and_predict_the_others_by_the_prior():
+    sex, y = ["f", "f", "m", "m", None, None, None], np.array([0, 1, 0, 1, 1, 1, 1])
+    principal = GroupPrincipal(smoothing=0).fit(None, y, sensitive_features=sex)
+    known = GroupPrincipal(smoothing=0).fit(None, y[:4], sensitive_features=sex[:4])
+    np.testing.assert_array_equal(principal.group_proba_, known.group_proba_)
+    np.testing.assert_allclose(principal.predict_proba(None, sensitive_features=["m", None]), [[0.5, 0.5], [0.5, 0.5]])
+    with pytest.raises(ValueError, match="unseen group 'x' in 1 rows"):
+        principal.predict_proba(None, sensitive_features=["x", None])

@@ -209,7 +209,7 @@ class TestWeights:
     def test_of_zero_for_a_whole_group_or_class(self, rows):
         for gone in (rows.male, rows.male & (rows.y == 1)):
             with pytest.raises(ValueError, match="group 'm' has 0 rows of weight above 0 of class"):
-                OrthogonalClassifier(LogisticRegression()).fit(
+                OrthogonalClassifier(LogisticRegression(), GroupPrincipal(smoothing=0)).fit(
                     rows.X, rows.y, sensitive_features=rows.sex, sample_weight=np.where(gone, 0.0, 1.0)
                 )
 
@@ -272,11 +272,9 @@ class TestRefusals:
             model.fit(rows.X, rows.y, sensitive_features=rows.sex[:5])
         with pytest.raises(ValueError, match="X has 3000 rows, y has 5"):
             model.fit(rows.X, rows.y[:5], sensitive_features=rows.sex)
-        with pytest.raises(ValueError, match="1 missing values"):
-            model.fit(rows.X, rows.y, sensitive_features=np.r_[np.nan, np.ones(2999)])
         only = np.where(rows.y == 0, rows.sex, "m")
         with pytest.raises(ValueError, match="group 'f' has 0 rows of class 1 among its"):
-            model.fit(rows.X, rows.y, sensitive_features=only)
+            model.set_params(principal=GroupPrincipal(smoothing=0)).fit(rows.X, rows.y, sensitive_features=only)
 
     @pytest.mark.parametrize(
         ("labels", "message"),
@@ -319,6 +317,25 @@ class TestRefusals:
         for labels in (rows.y * 2, rows.y * 5, np.where(rows.y == 1, "b", "a")):
             with pytest.raises(ValueError, match=r"the frozen full classifier has the classes \[0, 1\]"):
                 OrthogonalClassifier(frozen, frozen, prior="uniform").fit(rows.X, labels)
+
+    def test_a_class_that_the_frozen_model_has_and_y_lacks(self, many):
+        frozen = FrozenEstimator(LogisticRegression().fit(many.X, many.y))
+        some = many.y != 1
+        with pytest.raises(ValueError, match=r"counts y, where class \[1\] does not occur: pass rows of every class"):
+            OrthogonalClassifier(frozen, frozen).fit(many.X[some], many.y[some])
+
+    def test_weights_reach_the_last_step_of_a_long_pipeline(self, rows):
+        weight = np.random.default_rng(0).uniform(0.1, 3, size=len(rows.y))
+        long = make_pipeline(StandardScaler(), StandardScaler(), LogisticRegression())
+        model = OrthogonalClassifier(long, GroupPrincipal())
+        model.fit(rows.X, rows.y, sensitive_features=rows.sex, sample_weight=weight)
+        by_hand = clone(long).fit(rows.X, rows.y, logisticregression__sample_weight=weight)
+        np.testing.assert_allclose(model.full_.predict_proba(rows.X), by_hand.predict_proba(rows.X), atol=1e-9)
+
+    def test_a_proxy_needs_other_columns_than_those_of_the_groups(self, rows):
+        model = OrthogonalClassifier(LogisticRegression(), ProxyPrincipal(LogisticRegression()), sensitive_columns=[0])
+        with pytest.raises(ValueError, match=r"^sensitive_columns is "):
+            model.fit(rows.X[:, 1:2], rows.y)
 
     def test_parts(self, rows):
         with pytest.raises(ValueError, match=r"principal has 3 classes \[0 1 2\], full has 2 \[0 1\]"):

@@ -144,6 +144,19 @@ def test_the_limit_is_adjustable(path, monkeypatch):
         load(path)
     monkeypatch.delenv(LIMIT)
     load(path)
+    # to the byte, of all members together
+    monkeypatch.setenv(LIMIT, "100")
+    room = persistence._Room(path)
+    room.take(60)
+    room.take(40)
+    with pytest.raises(ValueError, match="unpacks to at least 101, more than the 100"):
+        room.take(1)
+
+
+def test_a_reason_is_one_line_of_bounded_length():
+    most = persistence.MAX_CHARACTERS
+    assert persistence._short("a\nb" + "c" * (most - 4)) == "a\\nb" + "c" * (most - 4)
+    assert persistence._short("c" * (most + 1)) == "c" * most + "..."
 
 
 def test_a_compressed_file_of_skops_loads(path):
@@ -432,7 +445,7 @@ def test_an_adapter_comes_back_with_the_same_answers(tmp_path):
 
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), np.tile([0, 1], 30)
-    adapter = OrthogonalAdapter(steps=20).fit(X, y, sample_domain=np.repeat([1, -1], 30))
+    adapter = OrthogonalAdapter("vada_orthogonal", steps=20).fit(X, y, sample_domain=np.repeat([1, -1], 30))
     back = load(save(adapter, tmp_path / "adapter.skops"))
     assert np.array_equal(back.predict_proba(X), adapter.predict_proba(X))
 

@@ -1,10 +1,13 @@
+import contextlib
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 import sklearn
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, f1_score, make_scorer, precision_score, roc_auc_score
@@ -14,7 +17,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 from setminus import (
     GroupPrincipal,
-    OrthogonalClassifier,
     ProxyPrincipal,
     TunedOrthogonalClassifier,
     demographic_parity_gap,
@@ -23,69 +25,13 @@ from setminus import (
     load,
     save,
 )
+from setminus.estimators.folds import stratified_folds
 from setminus.estimators.frontier import Frontier, decide
-from setminus.estimators.tuned import STRENGTHS, out_of_fold_parts, stratified_folds
+from setminus.estimators.tuned import STRENGTHS
 from setminus.progress import listen
 
-
-@pytest.mark.parametrize("cv", [2, 5, 7])
-def test_strata_are_spread_evenly(cv):
-    rng = np.random.default_rng(0)
-    group, y = rng.integers(3, size=200), rng.integers(2, size=200)
-    folds = stratified_folds(cv, None, y, (group, y), seed=0)
-    assert len(folds) == cv
-    for train, test in folds:
-        assert sorted([*train, *test]) == list(range(200))
-    tests = [test for _, test in folds]
-    assert sorted(np.concatenate(tests)) == list(range(200))
-    assert {len(test) for test in tests} <= {200 // cv, 200 // cv + 1}
-    for g in range(3):
-        for label in range(2):
-            counts = [int(((group[test] == g) & (y[test] == label)).sum()) for test in tests]
-            assert max(counts) - min(counts) <= 1
-
-
-def test_rows_of_a_stratum_are_dealt_at_random():
-    y = np.zeros(60, dtype=int)
-    first, again, other = (stratified_folds(3, None, y, (y,), seed=seed)[0][1].tolist() for seed in (0, 0, 1))
-    assert first == again != other
-    assert first != list(range(0, 60, 3))
-
-
-def test_a_splitter_is_used_as_it_is():
-    y = np.arange(10) % 2
-    folds = stratified_folds(KFold(5), np.zeros((10, 1)), y, (y,), seed=0)
-    assert [test.tolist() for _, test in folds] == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]
-    own = [(np.arange(5), np.arange(5, 10))]
-    assert [test.tolist() for _, test in stratified_folds(own, np.zeros((10, 1)), y, (y,), seed=0)] == [[5, 6, 7, 8, 9]]
-
-
-def test_folds_from_two_to_a_row_each():
-    y = np.arange(6) % 2
-    assert len(stratified_folds(6, None, y, (y,), seed=0)) == 6
-    for cv in (1, 7, 0):
-        with pytest.raises(ValueError, match=f"cv is {cv} with 6 rows"):
-            stratified_folds(cv, None, y, (y,), seed=0)
-
-
-def test_parts_are_those_of_models_fitted_by_hand(rows):
-    n = 300
-    X, y, group = rows.X[:n], rows.y[:n], rows.sex[:n]
-    weight = np.random.default_rng(0).uniform(0.5, 2, size=n)
-    folds = stratified_folds(3, X, y, (y,), seed=0)
-    model = OrthogonalClassifier(LogisticRegression())
-    for sample_weight in (None, weight):
-        for (train, test), (full, (principal,), prior) in zip(
-            folds, out_of_fold_parts(model, X, y, group, sample_weight, folds, None), strict=True
-        ):
-            used = None if sample_weight is None else sample_weight[train]
-            by_hand = LogisticRegression().fit(X[train], y[train], sample_weight=used)
-            np.testing.assert_allclose(full, by_hand.predict_proba(X[test]), atol=1e-9)
-            np.testing.assert_allclose(prior[1], np.average(y[train], weights=used))
-            assert principal.shape == (len(test), 2)
-            # the principal knows the group and nothing else
-            assert len(np.unique(principal[group[test] == "f"], axis=0)) == 1
-
+# the paper's formula alone, and the highest score within the tolerance: no offsets, floors or certificate
+by_formula = partial(TunedOrthogonalClassifier, confidence=None, min_lead=0, group_offsets=False)
 
 GAPS = {
     "equalized_odds": equalized_odds_gap,
@@ -95,7 +41,7 @@ GAPS = {
 
 
 def tuned(rows, **change):
-    model = TunedOrthogonalClassifier(LogisticRegression(), GroupPrincipal(), **change)
+    model = by_formula(LogisticRegression(), GroupPrincipal(), **change)
     return model.fit(rows.X, rows.y, sensitive_features=rows.sex)
 
 
@@ -113,6 +59,7 @@ def test_keeps_the_constraint_that_the_full_classifier_breaks(rows, constraint):
 
     assert gap(model.predict(rows.X, sensitive_features=rows.sex)) < 0.09 < gap(model.model_.full_.predict(rows.X))
     assert model.frontier_.gap[model.frontier_.chosen] <= 0.05
+    assert model.frontier_.gap_name == constraint + (" (max)" if constraint == "equalized_odds" else "")
     assert model.score(rows.X, rows.y, sensitive_features=rows.sex) > max(np.bincount(rows.y)) / len(rows.y)
 
 
@@ -164,7 +111,7 @@ def test_another_point_without_refitting(rows, fitted):
     assert loose.frontier_.score[loose.frontier_.chosen] == fitted.frontier_.score.max()
     assert fitted.at(index=3).frontier_.chosen == 3
     assert fitted.strength_ == fitted.model_.strength != loose.model_.strength
-    with pytest.raises(ValueError, match="either tolerance= or index="):
+    with pytest.raises(ValueError, match="one of tolerance=, index= and threshold="):
         fitted.at()
     with pytest.raises(ValueError, match="index is 99999999"):
         fitted.at(index=99999999)
@@ -196,7 +143,7 @@ def test_at_a_tolerance_is_a_fit_at_that_tolerance(
     seed, n_classes, n_groups, constraint, agg, scoring, weighted, first, then
 ):
     X, y, group, weights = small_problem(seed, n_classes, n_groups)
-    model = TunedOrthogonalClassifier(
+    model = by_formula(
         GaussianNB(), constraint=constraint, agg=agg, scoring=scoring, tolerance=first, strengths=[0, 0.5, 1, 1.5], cv=2
     )
     fit = {"sensitive_features": group, "sample_weight": weights if weighted else None}
@@ -235,7 +182,7 @@ def test_a_tolerance_is_a_finite_number_from_0(rows, fitted, tolerance):
         def fit(self, X, y):
             raise AssertionError("fitted before the tolerance was checked")
 
-    model = TunedOrthogonalClassifier(Unfitted(), tolerance=tolerance)
+    model = by_formula(Unfitted(), tolerance=tolerance)
     with pytest.raises(ValueError, match=r"tolerance is .*: expected a finite number >= 0"):
         model.fit(rows.X, rows.y, sensitive_features=rows.sex)
     if tolerance is not None:
@@ -266,7 +213,7 @@ def test_by_default_strengths_above_1_are_tried(rows):
     assert pytest.approx([*np.linspace(0, 1, 51), *np.linspace(1.1, 2, 10)]) == STRENGTHS
     # the principal is too gentle: taking it out once leaves a part of the gap
     shy = GroupPrincipal(smoothing=len(rows.y) / 5)
-    model = TunedOrthogonalClassifier(LogisticRegression(), shy, tolerance=0.02)
+    model = by_formula(LogisticRegression(), shy, tolerance=0.02)
     model.fit(rows.X, rows.y, sensitive_features=rows.sex)
     capped = sklearn.clone(model).set_params(strengths=[s for s in STRENGTHS if s <= 1])
     capped.fit(rows.X, rows.y, sensitive_features=rows.sex)
@@ -280,7 +227,7 @@ def test_what_was_searched_is_what_is_predicted_of_certain_probabilities():
     noisy = np.where(np.arange(len(y)) % 4 == 0, y[::-1], y)
     grown = DecisionTreeClassifier(random_state=0)
     with warnings.catch_warnings(action="ignore", category=UserWarning):
-        model = TunedOrthogonalClassifier(FrozenEstimator(grown.fit(X, noisy)), tolerance=0, strengths=[0, 1])
+        model = by_formula(FrozenEstimator(grown.fit(X, noisy)), tolerance=0, strengths=[0, 1])
         model.fit(X, y, sensitive_features=group)
     # a frozen model of strength 0 predicts a row the same in its fold and later
     points = np.flatnonzero(model.frontier_.strength == 0)
@@ -333,8 +280,8 @@ def test_a_score_is_the_same_counted_and_asked_row_by_row(rows, monkeypatch, nam
     def by_hand(estimator, X, y):
         return metric(y, estimator.predict(X))
 
-    monkeypatch.setattr("setminus.estimators.frontier.THRESHOLDS", 60)
-    monkeypatch.setattr("setminus.estimators.frontier.ASKED", 60)
+    monkeypatch.setattr("setminus.estimators.search.THRESHOLDS", 60)
+    monkeypatch.setattr("setminus.estimators.search.ASKED", 60)
     counted = tuned(rows, scoring=name, strengths=[0, 1]).frontier_
     asked = tuned(rows, scoring=by_hand, strengths=[0, 1]).frontier_
     np.testing.assert_allclose(counted.score, asked.score)
@@ -362,16 +309,16 @@ def test_probabilities_stay_useful(rows, fitted):
 
 
 def test_groups_unknown_at_predict_time(rows):
-    model = TunedOrthogonalClassifier(LogisticRegression(), ProxyPrincipal(LogisticRegression()))
+    model = by_formula(LogisticRegression(), ProxyPrincipal(LogisticRegression()))
     model.fit(rows.X, rows.y, sensitive_features=rows.sex)
     assert model.predict(rows.X).shape == rows.y.shape
 
 
 def test_cross_validation_by_columns_and_by_routing(rows):
-    model = TunedOrthogonalClassifier(LogisticRegression(), sensitive_columns=[1], strengths=[0, 1])
+    model = by_formula(LogisticRegression(), sensitive_columns=[1], strengths=[0, 1])
     assert cross_val_score(model, rows.X, rows.y, cv=StratifiedKFold(3)).min() > 0.55
     with sklearn.config_context(enable_metadata_routing=True):
-        routed = TunedOrthogonalClassifier(LogisticRegression(), strengths=[0, 1])
+        routed = by_formula(LogisticRegression(), strengths=[0, 1])
         routed.set_fit_request(sensitive_features=True).set_score_request(sensitive_features=True)
         result = cross_validate(routed, rows.X, rows.y, params={"sensitive_features": rows.sex}, cv=3)
     assert np.isfinite(result["test_score"]).all()
@@ -379,7 +326,7 @@ def test_cross_validation_by_columns_and_by_routing(rows):
 
 def test_weights_reach_the_search(rows):
     weight = np.where(rows.y == 1, 20.0, 1.0)
-    model = TunedOrthogonalClassifier(LogisticRegression(), strengths=[0], tolerance=1)
+    model = by_formula(LogisticRegression(), strengths=[0], tolerance=1)
     model.fit(rows.X, rows.y, sensitive_features=rows.sex, sample_weight=weight)
     assert model.predict(rows.X, sensitive_features=rows.sex).mean() > 0.95
 
@@ -403,7 +350,7 @@ def test_refusals(rows, change, message):
 
 def test_folds_learn_every_class_and_predict_every_group(rows):
     order = np.argsort(rows.y, kind="stable")
-    model = TunedOrthogonalClassifier(LogisticRegression(), strengths=[0])
+    model = by_formula(LogisticRegression(), strengths=[0])
     with pytest.raises(ValueError, match=r"fold 1 of 2 has no row of class \[0\] to learn from: pass a cv that"):
         sklearn.clone(model).set_params(cv=KFold(2)).fit(
             rows.X[order], rows.y[order], sensitive_features=rows.sex[order]
@@ -411,6 +358,14 @@ def test_folds_learn_every_class_and_predict_every_group(rows):
     early = np.where(np.arange(len(rows.y)) < 50, "x", rows.sex)  # the first rows are learned from, never predicted
     with pytest.raises(ValueError, match="group 'x' has 0 rows of class 0 among its 0"):
         sklearn.clone(model).set_params(cv=TimeSeriesSplit(3)).fit(rows.X, rows.y, sensitive_features=early)
+    # a fold of one row is one, a fold of none is not
+    half = np.arange(len(rows.y)) % 2 == 0
+    for alone, message in ([0], ""), ([], "fold 2 of 3 has no row to predict"):
+        rest = np.setdiff1d(np.flatnonzero(half), alone)
+        folds = [(np.flatnonzero(~half), rest), (rest, np.array(alone, dtype=int)), (rest, np.flatnonzero(~half))]
+        given = sklearn.clone(model).set_params(cv=folds)
+        with pytest.raises(ValueError, match=message) if message else contextlib.nullcontext():
+            given.fit(rows.X, rows.y, sensitive_features=rows.sex)
     # a number of numpy's is a number of folds too, stratified in the same way
     np.testing.assert_array_equal(
         tuned(rows, strengths=[0], cv=np.int64(3)).frontier_.score, tuned(rows, strengths=[0], cv=3).frontier_.score
@@ -420,9 +375,7 @@ def test_folds_learn_every_class_and_predict_every_group(rows):
 def test_a_frozen_model_of_other_classes(rows, many):
     three = FrozenEstimator(LogisticRegression().fit(many.X, many.y))
     with pytest.raises(ValueError, match=r"full has 3 classes \[0 1 2\], y has 2 \[0 1\]"):
-        TunedOrthogonalClassifier(three, FrozenEstimator(three), prior="uniform").fit(
-            rows.X, rows.y, sensitive_features=rows.sex
-        )
+        by_formula(three, FrozenEstimator(three), prior="uniform").fit(rows.X, rows.y, sensitive_features=rows.sex)
 
 
 @pytest.mark.parametrize("data", ["rows", "many"])
@@ -434,8 +387,8 @@ def test_a_score_that_is_undefined_somewhere_is_not_chosen_there(request, data):
 
 
 def test_rows_of_no_weight_are_no_rows(rows):
-    model = TunedOrthogonalClassifier(LogisticRegression(), strengths=[0, 1])
-    with pytest.raises(ValueError, match="group 'f' has 0 rows of weight above 0 of class 0 among its 0"):
+    model = by_formula(LogisticRegression(), strengths=[0, 1])
+    with pytest.raises(ValueError, match=r"fewer than two groups have enough rows; too few are in 'f' \(0\)"):
         model.fit(rows.X, rows.y, sensitive_features=rows.sex, sample_weight=rows.male.astype(float))
     for wrong in (-1.0, np.nan, np.inf):
         weights = np.where(np.arange(len(rows.y)) < 50, wrong, 1.0)
@@ -445,15 +398,13 @@ def test_rows_of_no_weight_are_no_rows(rows):
 
 def test_groups_are_needed_and_must_have_rows(rows):
     with pytest.raises(ValueError, match="compares groups: pass sensitive_features= to fit, or set sensitive_columns="):
-        TunedOrthogonalClassifier(LogisticRegression()).fit(rows.X, rows.y)
+        by_formula(LogisticRegression()).fit(rows.X, rows.y)
     rare = rows.sex.astype(object)
     rare[np.flatnonzero(rows.y == 0)[0]] = "x"
-    with pytest.raises(ValueError, match="group 'x' has 1 rows of class 0 among its 1"):
-        TunedOrthogonalClassifier(LogisticRegression()).fit(rows.X, rows.y, sensitive_features=rare)
+    with pytest.raises(ValueError, match=r"groups with too few rows: 'x' \(1\)"):
+        by_formula(LogisticRegression(), small_groups="raise").fit(rows.X, rows.y, sensitive_features=rare)
     with pytest.warns(UserWarning, match="all rows are in one group, 'f'"):
-        TunedOrthogonalClassifier(LogisticRegression(), strengths=[0]).fit(
-            rows.X, rows.y, sensitive_features=["f"] * len(rows.y)
-        )
+        by_formula(LogisticRegression(), strengths=[0]).fit(rows.X, rows.y, sensitive_features=["f"] * len(rows.y))
 
 
 def test_frontier_rules():
@@ -473,7 +424,7 @@ def test_frontier_rules():
 def test_frames_are_cut_into_folds_as_they_are(rows, kind):
     module = pytest.importorskip(kind)
     frame = (module.table if kind == "pyarrow" else module.DataFrame)(dict(zip("abc", rows.X.T, strict=True)))
-    model = TunedOrthogonalClassifier(LogisticRegression(), ProxyPrincipal(LogisticRegression()), strengths=[0, 0.5])
+    model = by_formula(LogisticRegression(), ProxyPrincipal(LogisticRegression()), strengths=[0, 0.5])
     model.fit(frame, rows.y, sensitive_features=rows.sex)
     plain = sklearn.clone(model).fit(rows.X, rows.y, sensitive_features=rows.sex)
     np.testing.assert_allclose(model.frontier_.score, plain.frontier_.score)
@@ -496,3 +447,143 @@ def test_progress_is_reported(rows, n_jobs):
     fits = [(event.done, event.total) for event in events if event.kind == "advanced"]
     assert fits == [(1, 2), (2, 2)]
     assert [event.kind for event in events].count("finished") == 3
+    assert {event.name for event in events} >= {"fit on each fold", "try strengths, offsets and thresholds"}
+
+
+def shifted(n=12000, n_groups=2, shift=1.0, seed=0, real=False):
+    """Labels by a score, and a full classifier that adds a shift for each group; `real`: so do the labels.
+
+    Where the shift is not real, fairness costs no accuracy.
+    """
+    rng = np.random.default_rng(seed)
+    group, x = rng.integers(0, n_groups, n), rng.normal(size=n)
+    moved = np.linspace(-shift, shift, n_groups)[group]
+    y = (rng.random(n) < 1 / (1 + np.exp(0.5 - 1.5 * x - real * moved))).astype(int)
+    return np.column_stack([x, moved, group]), y, group
+
+
+class Given(ClassifierMixin, BaseEstimator):
+    """A classifier that adds up the first two columns: nothing to fit."""
+
+    classes_ = np.array([0, 1])
+
+    def fit(self, X, y):
+        return self
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    def predict_proba(self, X):
+        odds = 1.5 * X[:, 0] - 0.5 + X[:, 1]
+        return 1 / (1 + np.exp(np.column_stack([odds, -odds])))
+
+
+@pytest.fixture(scope="module")
+def frozen():
+    X, y, group = shifted()
+    return TunedOrthogonalClassifier(FrozenEstimator(Given()), tolerance=0.1).fit(X, y, sensitive_features=group)
+
+
+def test_a_certified_gap_holds_on_new_rows(frozen):
+    X, y, group = shifted(100_000, seed=1)
+    before = equalized_odds_gap(y, Given().predict_proba(X)[:, 1] > 0.5, sensitive_features=group)
+    after = equalized_odds_gap(y, frozen.predict(X, sensitive_features=group), sensitive_features=group)
+    assert frozen.choice_ == "certified" and frozen.certificate_.certified
+    assert after <= frozen.certificate_.bound <= 0.1 < 0.3 < before
+    assert "approximate" not in frozen.certificate_.method
+    assert frozen.warnings_ == []
+
+
+def test_the_promise_is_kept_far_more_often_than_without_a_confidence():
+    X_new, y_new, new = shifted(60_000, seed=99, real=True)
+    certified, broken = 0, {0.95: 0, None: 0}
+    for seed in range(8):
+        X, y, group = shifted(4000, seed=seed, real=True)
+        for confidence in broken:
+            model = TunedOrthogonalClassifier(
+                FrozenEstimator(Given()), tolerance=0.1, confidence=confidence, strengths=[0, 0.5, 1]
+            )
+            with warnings.catch_warnings(action="ignore"):
+                model.fit(X, y, sensitive_features=group)
+            gap = equalized_odds_gap(y_new, model.predict(X_new, sensitive_features=new), sensitive_features=new)
+            certified += model.choice_ == "certified"
+            broken[confidence] += (model.choice_ != "not certified") and gap > 0.1
+    assert certified >= 3
+    assert broken[0.95] <= 1 < 3 <= broken[None]
+
+
+def test_a_fair_model_is_left_alone_and_an_unfair_one_is_not(frozen):
+    X, y, group = shifted(shift=0.0)
+    model = TunedOrthogonalClassifier(FrozenEstimator(Given()), tolerance=0.1).fit(X, y, sensitive_features=group)
+    assert model.choice_ == "left alone" and model.certificate_.certified
+    np.testing.assert_allclose(model.predict_proba(X, sensitive_features=group), Given().predict_proba(X))
+    assert frozen.choice_ != "left alone"
+
+
+def test_too_few_rows_are_said_before_any_fit_or_refused():
+    X, y, group = shifted(300)
+    model = TunedOrthogonalClassifier(FrozenEstimator(Given()), tolerance=0.02, uncertified="raise")
+    with pytest.raises(ValueError, match=r"gap that can be certified at 0\.95 is about 0\.[1-9]"):
+        model.fit(X, y, sensitive_features=group)
+    with pytest.warns(UserWarning, match="more rows of group"):
+        model.set_params(uncertified="warn").fit(X, y, sensitive_features=group)
+    assert model.choice_ == "not certified" and not model.certificate_.certified
+    assert any("certified" in message for message in model.warnings_)
+
+
+def test_a_decision_that_is_nearly_constant_is_no_candidate():
+    X, y, group = shifted(6000)
+    useful, any_ = (
+        by_formula(FrozenEstimator(Given()), tolerance=0.0, min_lead=lead).fit(X, y, sensitive_features=group)
+        for lead in (0.7, 0)
+    )
+    base = Given().predict_proba(X)[:, 1] > 0.5
+    score, found = (balanced_accuracy_score(y, made) for made in (base, useful.predict(X, sensitive_features=group)))
+    assert found - 0.5 >= 0.68 * (score - 0.5)
+    assert len(np.unique(any_.predict(X, sensitive_features=group))) == 1
+    assert any("near constant" in message for message in any_.warnings_)
+
+
+def test_floors_of_ones_own():
+    X, y, group = shifted(6000)
+    keyword = {"sensitive_features": group}
+    model = partial(TunedOrthogonalClassifier, FrozenEstimator(Given()), tolerance=0.1, confidence=None)
+    base = (Given().predict_proba(X)[:, 1] > 0.5).mean()
+    more = model(min_selection_rate=base + 0.1).fit(X, y, **keyword).predict(X, **keyword)
+    assert more.mean() >= base + 0.09
+    recall = model(min_recall=0.9, min_lead=0.3).fit(X, y, **keyword).predict(X, **keyword)
+    assert recall[y == 1].mean() >= 0.89
+    up = model(levelling="up", tolerance=0.15, min_lead=0.3).fit(X, y, **keyword).predict(X, **keyword)
+    for one in range(2):
+        here = (group == one) & (y == 1)
+        assert up[here].mean() >= (Given().predict_proba(X[here])[:, 1] > 0.5).mean() - 0.01
+
+
+def test_costs_move_the_threshold_and_another_threshold_drops_the_certificate(frozen):
+    X, y, group = shifted(6000)
+    keyword = {"sensitive_features": group}
+    model = TunedOrthogonalClassifier(FrozenEstimator(Given()), tolerance=0.15, costs={"fp": 1, "fn": 5}, min_lead=0)
+    assert model.fit(X, y, **keyword).predict(X, **keyword).mean() > 1.3 * frozen.predict(X, **keyword).mean()
+    moved = frozen.at(threshold=0.2)
+    assert moved.predict(X, **keyword).mean() > frozen.predict(X, **keyword).mean()
+    assert moved.certificate_ is None and frozen.certificate_.certified
+    moved.threshold_ = 0.9
+    assert moved.predict(X, **keyword).mean() < frozen.predict(X, **keyword).mean()
+    with pytest.raises(ValueError, match="expected a probability between 0 and 1"):
+        moved.threshold_ = 1.5
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"confidence": 0.3}, "confidence is 0.3: expected a number from 0.5 to below 1, or None"),
+        ({"uncertified": "hope"}, "expected 'warn' or 'raise'"),
+        ({"levelling": "down"}, "expected None or 'up'"),
+        ({"min_lead": 2}, "min_lead is 2: expected a share from 0 to 1"),
+        ({"costs": {"fp": 1}}, "expected two positive numbers"),
+    ],
+)
+def test_settings_out_of_range(change, message):
+    X, y, group = shifted(200)
+    with pytest.raises(ValueError, match=message):
+        TunedOrthogonalClassifier(FrozenEstimator(Given()), **change).fit(X, y, sensitive_features=group)

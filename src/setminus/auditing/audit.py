@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import log_loss, roc_auc_score
 
-from setminus.auditing.calibration import Calibration, calibration, score_histograms
-from setminus.auditing.diagnosis import ROWS_PER_CELL, diagnose, overlap, small_cells
+from setminus.auditing.by_group import Metrics, metrics_by_group
+from setminus.auditing.diagnosis import (
+    ROWS_PER_CELL,
+    Calibration,
+    Finding,
+    Overlap,
+    ScoreHistogram,
+    calibration,
+    diagnose,
+    overlap,
+    score_histograms,
+    small_cells,
+    verdict,
+)
 from setminus.auditing.leakage import Leakage, leakage_from_codes
 from setminus.auditing.rates import (
+    Decided,
+    GroupRates,
     Interval,
     Scored,
     bootstrap_tables,
@@ -21,26 +36,323 @@ from setminus.auditing.rates import (
     gap_interval,
     group_rates,
     rate_interval,
+    read_decided,
     read_scored,
 )
-from setminus.auditing.result import Audit
-from setminus.core.gaps import (
-    count_table,
-    demographic_parity_from_rates,
-    equal_opportunity_from_rates,
-    equalized_odds_from_rates,
-)
-from setminus.core.groups import encode_labels, recode
-from setminus.errors import UserError
+from setminus.core import Agg, Constraint, Gap
+from setminus.core.certificate import Certificate, NoiseFloor, certify, noise_floor, rows_needed, smallest_tolerance
+from setminus.core.checks import encode_labels, group_name, missing_groups, recode
+from setminus.core.gaps import gap_key
+from setminus.errors import UserError, printable
 
-__all__ = ["audit"]
+if TYPE_CHECKING:
+    from setminus.charts.picture import Plot
+
+__all__ = ["Audit", "audit"]
 
 Floats = NDArray[np.float64]
 
+GAPS: dict[Gap, tuple[Constraint, Agg]] = {
+    "demographic_parity": ("demographic_parity", "max"),
+    "equalized_odds_max": ("equalized_odds", "max"),
+    "equalized_odds_sum": ("equalized_odds", "sum"),
+    "equal_opportunity": ("equal_opportunity", "max"),
+}
+"""The gaps of an audit, and what they are called elsewhere."""
+GAP_NAMES: dict[Gap, str] = {
+    "demographic_parity": "demographic parity gap",
+    "equalized_odds_max": "equalized odds gap (max)",
+    "equalized_odds_sum": "equalized odds gap (sum)",
+    "equal_opportunity": "equal opportunity gap",
+}
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Audit:
+    """The result of `audit`: print it, show it in a notebook, plot it, or write `to_dict()` to a file.
+
+    Attributes
+    ----------
+    n : int
+        Rows whose group is known.
+    classes, groups : tuple
+    confidence : float
+        Of all intervals, and of the certificate.
+    accuracy, demographic_parity, equalized_odds_max, equalized_odds_sum, equal_opportunity : Interval
+        Undefined (NaN) where they need labels and there are none.
+    log_loss, roc_auc : float
+        NaN without scores.
+    group_rates : tuple of GroupRates
+    leakage, calibration : Leakage and Calibration, or None without scores
+        Of the score under audit.
+    full_leakage, full_calibration : Leakage, Calibration or None
+    principal_calibration, overlap : Calibration, Overlap or None
+    findings : tuple of Finding
+    histograms : tuple of ScoreHistogram
+    noise_floors : dict of str to NoiseFloor
+        By the name of the gap: what groups of these sizes show by chance where their true rates are equal.
+    certificate : Certificate or None
+        Whether the gap is at most `tolerance` for new rows, where one was given. Its cells are in the order of `groups`
+        and `classes`.
+    smallest_tolerance : float or None
+        Where the certificate was refused: the smallest tolerance that so many rows of equal groups would certify.
+    rows_needed : tuple of int or None
+        Where that is above the tolerance: the rows that each group lacks.
+    n_unknown_group : int
+        Rows whose group is missing: they are in no rate and no gap.
+    """
+
+    n: int
+    classes: tuple[Any, ...]
+    groups: tuple[Any, ...]
+    confidence: float
+    accuracy: Interval
+    demographic_parity: Interval
+    equalized_odds_max: Interval
+    equalized_odds_sum: Interval
+    equal_opportunity: Interval
+    log_loss: float
+    roc_auc: float
+    group_rates: tuple[GroupRates, ...]
+    leakage: Leakage | None
+    calibration: Calibration | None
+    full_leakage: Leakage | None
+    full_calibration: Calibration | None
+    principal_calibration: Calibration | None
+    overlap: Overlap | None
+    findings: tuple[Finding, ...]
+    histograms: tuple[ScoreHistogram, ...]
+    noise_floors: dict[str, NoiseFloor] = field(default_factory=dict)
+    certificate: Certificate | None = None
+    smallest_tolerance: float | None = None
+    rows_needed: tuple[int, ...] | None = None
+    n_unknown_group: int = 0
+    _rows: tuple[Decided, Floats | None] | None = None
+
+    @property
+    def verdict(self) -> str:
+        """The conclusion from all findings."""
+        return verdict(self.findings, scored=self.leakage is not None)
+
+    def by_group(
+        self,
+        metrics: Metrics,
+        *,
+        of: Literal["decisions", "proba"] = "decisions",
+        n_bootstrap: int = 200,
+        random_state: int = 0,
+    ) -> Any:
+        """Any metric by group, with intervals, as a frame of pandas, polars or arrow: the first one installed.
+
+        Parameters
+        ----------
+        metrics : callable, or dict of str to callable
+            ``metric(y, decisions)`` as in `sklearn.metrics`; also given ``sample_weight=`` where the audit has weights.
+        of : {"decisions", "proba"}
+            What is passed after the labels: decisions, or probabilities (of the second of two classes).
+        n_bootstrap : int
+            Draws behind the intervals, which are percentiles at the audit's confidence: rough for small groups.
+        random_state : int
+
+        Returns
+        -------
+        frame
+            A row for each group and one for all rows; columns ``group, n, METRIC, METRIC_low, METRIC_high``. A metric
+            that raises ValueError for a group is NaN there.
+
+        Examples
+        --------
+        >>> from sklearn.metrics import f1_score
+        >>> y, group = np.tile([0, 1], 50), np.repeat(["f", "m"], 50)
+        >>> result = audit(y, y_pred=y, sensitive_features=group)
+        >>> result.by_group(f1_score)["f1_score"].to_list()
+        [1.0, 1.0, 1.0]
+        """
+        if self._rows is None:
+            raise UserError("this audit holds no rows", do="call by_group on the result of audit.")
+        rows, proba = self._rows
+        return metrics_by_group(
+            rows,
+            proba,
+            metrics,
+            of=of,
+            confidence=self.confidence,
+            n_bootstrap=n_bootstrap,
+            random_state=random_state,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The audit in plain Python types, ready for JSON: undefined numbers are None."""
+        return {"verdict": self.verdict, **_plain(self)}
+
+    def plot(self) -> Plot:
+        """Rates by group, reliability by group, scores by group and label: shown by a notebook, or saved to a file.
+
+        ``audit.plot().save("audit.png")`` writes a PNG or SVG file; needs the extra `cli`.
+        """
+        from setminus.auditing.plot import plot_audit
+
+        return plot_audit(self)
+
+    def headline(self) -> list[tuple[str, str]]:
+        """The main numbers by name, formatted for text and page."""
+        found = [
+            ("accuracy", str(self.accuracy)),
+            *((name, self._gap(key)) for key, name in GAP_NAMES.items()),
+        ]
+        if self.leakage is not None and self.calibration is not None:
+            found += [
+                ("log loss", f"{self.log_loss:.4f}"),
+                ("ROC AUC", f"{self.roc_auc:.4f}"),
+                ("leakage, bits", f"{max(self.leakage.bits, 0):.4f} (p = {self.leakage.p_value:.3f})"),
+                ("calibration error", _error(self.calibration)),
+            ]
+        return [(name, value) for name, value in found if value != "undefined"]
+
+    def _gap(self, key: str) -> str:
+        interval, floor = getattr(self, key), self.noise_floors.get(key)
+        known = floor is not None and not np.isnan(floor.quantile) and not np.isnan(interval.value)
+        return str(interval) + (f", noise floor {floor.quantile:.3f}" if floor is not None and known else "")
+
+    def certificate_lines(self) -> list[str]:
+        """The certificate in words; nothing where no tolerance was given."""
+        found = self.certificate
+        if found is None:
+            return []
+        claim = f"{GAP_NAMES[gap_key(found.constraint, found.agg)]} <= {found.tolerance:g}"
+        level = f"{100 * found.confidence:g} % confidence ({found.method})"
+        if found.certified:
+            return [f"Certified: {claim} for new rows, at {level}. Upper bound of the gap: {found.bound:.3f}."]
+        if found.empty:
+            g, c = found.empty[0]
+            of = group_name(self.groups[g]) + (f" with label {self.classes[c]}" if len(found.rows[0]) > 1 else "")
+            return [f"Not certified: {claim}. The group {of} has no rows."]
+        lines = [f"Not certified: {claim} at {level}. Upper bound of the gap: {found.bound:.3f}."]
+        if self.rows_needed is not None:
+            named = [
+                f"{n:,} of {group_name(group)}" for group, n in zip(self.groups, self.rows_needed, strict=True) if n
+            ]
+            lines.append(
+                f"With these rows the smallest gap that can be checked is {self.smallest_tolerance:.3f}. "
+                f"More rows needed: {', '.join(named)}."
+            )
+        return lines
+
+    def table(self) -> list[list[str]]:
+        """The group table as text: a header, then one row for each group (and each of more than two classes)."""
+        header = ["group", "class", "rows", "base rate", "selection rate", "TPR", "FPR", "accuracy"]
+        rows = [
+            [
+                group_name(row.group),
+                str(row.label),
+                str(row.n),
+                f"{row.base_rate:.3f}",
+                str(row.selection_rate),
+                str(row.true_positive_rate),
+                str(row.false_positive_rate),
+                str(row.accuracy),
+            ]
+            for row in self.group_rates
+        ]
+        if all(np.isnan(row.base_rate) for row in self.group_rates):
+            # without labels
+            return [[*row[:3], row[4]] for row in [header, *rows]]
+        return [header, *rows]
+
+    def __repr__(self) -> str:
+        return f"Audit(n={self.n}, groups={len(self.groups)}, verdict={self.verdict!r})"
+
+    def __str__(self) -> str:
+        numbers = self.headline()
+        width = max(len(name) for name, _ in numbers)
+        lines = [
+            f"Audit of {self.n} rows, {len(self.groups)} groups, {len(self.classes)} classes "
+            f"({100 * self.confidence:g} % intervals)",
+            "",
+            *(f"  {name:<{width}}  {value}" for name, value in numbers),
+            *(["", *(f"  {printable(line)}" for line in self.certificate_lines())] if self.certificate else []),
+            *(["", f"  {self.n_unknown_group} rows have no group: they are in no gap"] if self.n_unknown_group else []),
+            "",
+            *_columns(self.table()),
+            "",
+        ]
+        for finding in self.findings:
+            lines.append(f"  [{finding.status:^4}] {finding.name}: {printable(finding.evidence)}.")
+            if finding.advice:
+                lines.append(f"         {printable(finding.advice)}")
+        return "\n".join([*lines, "", self.verdict])
+
+    def _repr_html_(self) -> str:
+        return _html(self)
+
+
+def _error(calibration: Calibration) -> str:
+    return f"{calibration.overall.ece:.4f} ({calibration.overall.expected:.4f} expected for exact probabilities)"
+
+
+def _columns(table: list[list[str]]) -> list[str]:
+    table = [[*map(printable, row)] for row in table]
+    widths = [max(len(cell) for cell in column) for column in zip(*table, strict=True)]
+    return ["  " + "  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in table]
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {one.name: _plain(getattr(value, one.name)) for one in fields(value) if not one.name.startswith("_")}
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    # a label may be a date, or anything that sorts
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+# dark enough for white and light enough for black pages; the word carries the status, the colour repeats it
+_COLOUR = {"ok": "#2e7d5b", "warn": "#b26a00", "fail": "#c0392b"}
+_STYLE = """
+.setminus-audit{font:14px/1.45 system-ui,sans-serif;overflow-x:auto}
+.setminus-audit table{border-collapse:collapse;margin:.6em 0}
+.setminus-audit th,.setminus-audit td{padding:.2em .8em .2em 0;text-align:left;vertical-align:top;
+border-bottom:1px solid rgba(128,128,128,.35);font-variant-numeric:tabular-nums;white-space:nowrap}
+.setminus-audit td.words{white-space:normal;max-width:36em}
+.setminus-audit th{font-weight:600}
+"""
+
+
+def _html(audit: Audit) -> str:
+    """An audit as a piece of html: self-contained, and harmless whatever groups and classes are called."""
+    numbers = "".join(f"<tr><th scope='row'>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in audit.headline())
+    header, *rows = audit.table()
+    findings = "".join(
+        f"<tr><td><strong style='color:{_COLOUR[finding.status]}'>{finding.status}</strong></td>"
+        f"<td class='words'>{escape(finding.name)}</td><td class='words'>{escape(finding.evidence)}.</td>"
+        f"<td class='words'>{escape(finding.advice)}</td></tr>"
+        for finding in audit.findings
+    )
+    return (
+        f"<div class='setminus-audit'><style>{_STYLE}</style>"
+        f"<p><strong>{escape(audit.verdict)}</strong><br>{audit.n} rows, {len(audit.groups)} groups, "
+        f"{len(audit.classes)} classes, {100 * audit.confidence:g} % intervals</p>"
+        f"<table><tbody>{numbers}</tbody></table>"
+        f"{''.join(f'<p>{escape(line)}</p>' for line in audit.certificate_lines())}"
+        f"<table><thead>{_row(header, 'th')}</thead>"
+        f"<tbody>{''.join(_row(row, 'td') for row in rows)}</tbody></table>"
+        "<table><thead><tr><th>status</th><th>condition</th><th>evidence</th><th>advice</th></tr></thead>"
+        f"<tbody>{findings}</tbody></table></div>"
+    )
+
+
+def _row(cells: list[str], tag: str) -> str:
+    return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
 
 def audit(
-    y: ArrayLike,
-    proba: ArrayLike,
+    y: ArrayLike | None = None,
+    proba: ArrayLike | None = None,
     *,
     sensitive_features: ArrayLike,
     full_proba: ArrayLike | None = None,
@@ -49,6 +361,9 @@ def audit(
     threshold: float | None = None,
     y_pred: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    constraint: Constraint | None = None,
+    agg: Agg = "max",
+    tolerance: float | None = None,
     confidence: float = 0.95,
     n_bootstrap: int = 1000,
     n_permutations: int = 200,
@@ -60,13 +375,14 @@ def audit(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Labels of any type.
-    proba : array-like of shape (n, n_classes), or (n,) with P(second class)
-        The score under audit, for example an orthogonal classifier's.
+    y : array-like of shape (n,), optional
+        Labels of any type. Without them only selection rates and demographic parity are known.
+    proba : array-like of shape (n, n_classes), or (n,) with P(second class), optional
+        The score under audit, for example an orthogonal classifier's. Without it pass the decisions as `y_pred`.
     sensitive_features : array-like of shape (n,) or (n, k)
         z1, the group of each row; several columns are crossed. Each value is a group: cut a number such as an age
-        into bins first, for example by `pandas.qcut` (the classifiers of this package do so in `fit`).
+        into bins first, for example by `pandas.qcut` (the classifiers of this package do so in `fit`). Rows without a
+        group are counted, and left out.
     full_proba, principal_proba : array-like like `proba`, optional
         The classifiers that the score was computed from; needed to check their calibration and overlap.
     classes : sequence, optional
@@ -78,8 +394,15 @@ def audit(
         Predictions to audit instead of those of `threshold`.
     sample_weight : array-like of shape (n,), optional
         Weights in rates, gaps and calibration. The leakage test and the counts of rows are unweighted.
+    constraint : {"equalized_odds", "demographic_parity", "equal_opportunity"}, optional
+        The gap that `tolerance` limits; by default equalized odds, without labels demographic parity.
+    agg : {"max", "sum"}
+        How equalized odds puts the gaps of the labels together.
+    tolerance : float, optional
+        Certify that this gap is at most so large for new rows, or refuse to: see `setminus.certify`. The rows must be
+        fresh: not those that the model or its threshold was chosen on.
     confidence : float
-        Of all intervals.
+        Of all intervals, and of the certificate.
     n_bootstrap, n_permutations : int
         Draws behind the intervals, and behind the leakage test's p-value.
     random_state : int
@@ -104,90 +427,179 @@ def audit(
             f"confidence is {confidence} and n_bootstrap {n_bootstrap}",
             expected="a share between 0 and 1, and at least one draw",
         )
-    rows = read_scored(y, proba, sensitive_features, classes=classes, sample_weight=sample_weight)
-    predicted = _predictions(rows, threshold, y_pred)
-    shape = (len(rows.groups), len(rows.classes), len(rows.classes))
-    table = count_table(rows.group, rows.y, predicted, shape, rows.weight)
-    squares = table if rows.weight is None else count_table(rows.group, rows.y, predicted, shape, rows.weight**2)
-    counts = count_table(rows.group, rows.y, predicted, shape).sum(axis=-1)
+    if proba is None and (full_proba is not None or principal_proba is not None or threshold is not None):
+        raise UserError("there are no scores", do="pass proba, or leave full_proba, principal_proba and threshold out.")
+    known = ~missing_groups(sensitive_features)
+    n_unknown = int((~known).sum())
+    if n_unknown:
+        sensitive_features = _rows_of(sensitive_features, known)
+        y, proba, full_proba, principal_proba, y_pred, sample_weight = (
+            None if one is None else _rows_of(one, known)
+            for one in (y, proba, full_proba, principal_proba, y_pred, sample_weight)
+        )
+    scored: Scored | None = None
+    if y is not None and proba is not None:
+        scored = read_scored(y, proba, sensitive_features, classes=classes, sample_weight=sample_weight)
+        predicted = _predictions(scored.proba, scored.classes, threshold, y_pred)
+        rows = Decided(scored.y, scored.group, predicted, scored.weight, scored.classes, scored.groups)
+    else:
+        if proba is not None and y_pred is None:
+            y_pred, classes = _unlabelled_predictions(proba, classes, threshold)
+        if y_pred is None:
+            raise UserError("neither proba nor y_pred was given", do="pass scores or decisions.")
+        rows = read_decided(y, y_pred, sensitive_features, classes=classes, sample_weight=sample_weight)
+    table = rows.table(rows.weight)
+    squares = None if rows.weight is None else rows.table(rows.weight**2)
+    square = table if squares is None else squares
+    counts = rows.table(None).sum(axis=-1)
     centre, draws = bootstrap_tables(
         rows.group,
-        rows.y,
-        predicted,
-        shape,
+        rows.labels,
+        rows.predicted,
+        rows.shape,
         weights=rows.weight,
         n_bootstrap=n_bootstrap,
         random_state=random_state,
     )
+    undefined = Interval(float("nan"), float("nan"), float("nan"))
 
-    def gap(of_rates: Callable[[Floats], Floats], limit: float = 1.0) -> Interval:
-        return gap_interval(of_rates, table, centre, draws, confidence=confidence, limit=limit)
+    def gap(key: Gap) -> Interval:
+        kind, how = GAPS[key]
+        if rows.y is None and kind != "demographic_parity":
+            return undefined
+        return gap_interval(table, centre, draws, constraint=kind, agg=how, confidence=confidence)
+
+    measured = _measured(scored, full_proba, principal_proba, n_permutations, random_state)
+    labels = rows.classes if rows.y is not None else ["any"]
+    cells = small_cells(counts, rows.groups, labels, below=ROWS_PER_CELL[0])
+    return Audit(
+        n=len(rows.group),
+        classes=tuple(rows.classes),
+        groups=tuple(rows.groups),
+        confidence=confidence,
+        accuracy=undefined
+        if rows.y is None
+        else rate_interval(
+            float(np.trace(table, axis1=-2, axis2=-1).sum() / table.sum()),
+            float(table.sum() ** 2 / square.sum()),
+            confidence,
+        ),
+        demographic_parity=gap("demographic_parity"),
+        equalized_odds_max=gap("equalized_odds_max"),
+        equalized_odds_sum=gap("equalized_odds_sum"),
+        equal_opportunity=gap("equal_opportunity"),
+        log_loss=float("nan")
+        if scored is None
+        else float(log_loss(scored.y, scored.proba, sample_weight=rows.weight, labels=range(rows.shape[1]))),
+        roc_auc=float("nan") if scored is None else _roc_auc(scored),
+        group_rates=group_rates(
+            table, square, counts.sum(axis=1).astype(np.intp), rows.groups, rows.classes, confidence
+        ),
+        calibration=_calibration(scored, random_state),
+        findings=diagnose(cells=cells, **measured),
+        histograms=() if scored is None else score_histograms(scored),
+        **measured,
+        noise_floors={
+            key: noise_floor(table, constraint=kind, agg=how, squares=squares)
+            for key, (kind, how) in GAPS.items()
+            if rows.y is not None or kind == "demographic_parity"
+        },
+        **_certified(rows, table, squares, constraint, agg, tolerance, confidence),
+        n_unknown_group=n_unknown,
+        _rows=(rows, None if scored is None else scored.proba),
+    )
+
+
+def _measured(
+    rows: Scored | None,
+    full_proba: ArrayLike | None,
+    principal_proba: ArrayLike | None,
+    n_permutations: int,
+    random_state: int,
+) -> dict[str, Any]:
+    """What is measured of probabilities, by the names of `diagnose`."""
+    if rows is None:
+        return dict.fromkeys(("leakage", "full_leakage", "full_calibration", "principal_calibration", "overlap"))
 
     def leaks(score: Floats) -> Leakage:
         return leakage_from_codes(rows.y, score, rows.group, n_permutations=n_permutations, random_state=random_state)
 
     full = _behind(rows, full_proba, "full_proba")
     principal = _behind(rows, principal_proba, "principal_proba")
-    measured: dict[str, Any] = {
+    return {
         "leakage": leaks(rows.proba),
         "full_leakage": None if full is None else leaks(full.proba),
         "full_calibration": _calibration(full, random_state),
         "principal_calibration": _calibration(principal, random_state),
         "overlap": None if principal is None else overlap(rows.y, principal.proba),
     }
-    cells = small_cells(counts, rows.groups, rows.classes, below=ROWS_PER_CELL[0])
-    return Audit(
-        n=len(rows.y),
-        classes=tuple(rows.classes),
-        groups=tuple(rows.groups),
-        confidence=confidence,
-        accuracy=rate_interval(
-            float(np.trace(table, axis1=-2, axis2=-1).sum() / table.sum()),
-            float(table.sum() ** 2 / squares.sum()),
-            confidence,
-        ),
-        demographic_parity=gap_interval(
-            demographic_parity_from_rates,
-            table.sum(axis=-2),
-            centre.sum(axis=-2),
-            draws.sum(axis=-2),
-            confidence=confidence,
-        ),
-        equalized_odds_max=gap(equalized_odds_from_rates),
-        equalized_odds_sum=gap(partial(equalized_odds_from_rates, agg="sum"), limit=len(rows.classes)),
-        equal_opportunity=gap(equal_opportunity_from_rates),
-        log_loss=float(log_loss(rows.y, rows.proba, sample_weight=rows.weight, labels=range(shape[1]))),
-        roc_auc=_roc_auc(rows),
-        group_rates=group_rates(
-            table, squares, counts.sum(axis=1).astype(np.intp), rows.groups, rows.classes, confidence
-        ),
-        calibration=calibration(rows, random_state=random_state),
-        findings=diagnose(cells=cells, **measured),
-        histograms=score_histograms(rows),
-        **measured,
-    )
 
 
-def _predictions(rows: Scored, threshold: float | None, y_pred: ArrayLike | None) -> NDArray[np.intp]:
+def _certified(
+    rows: Decided,
+    table: Floats,
+    squares: Floats | None,
+    constraint: Constraint | None,
+    agg: Agg,
+    tolerance: float | None,
+    confidence: float,
+) -> dict[str, Any]:
+    """The certificate, and where it is refused for want of rows, how many are missing."""
+    if tolerance is None:
+        return {}
+    asked: Constraint = constraint or ("equalized_odds" if rows.y is not None else "demographic_parity")
+    if rows.y is None and asked != "demographic_parity":
+        raise UserError(f"constraint is {asked!r}, and there are no labels", do="only demographic parity needs none.")
+    kind: dict[str, Any] = {"constraint": asked, "agg": agg if asked == "equalized_odds" else "max", "squares": squares}
+    found = certify(table, tolerance=tolerance, confidence=confidence, **kind)
+    if found.certified or found.empty or tolerance == 0:
+        return {"certificate": found}
+    reachable = smallest_tolerance(table, confidence=confidence, **kind)
+    lacking = None
+    if reachable > tolerance:
+        lacking = tuple(int(n) for n in rows_needed(table, tolerance, confidence=confidence, **kind))
+    return {"certificate": found, "smallest_tolerance": reachable, "rows_needed": lacking}
+
+
+def _rows_of(values: ArrayLike, chosen: NDArray[np.bool_]) -> NDArray[Any]:
+    array = np.asarray(values)
+    if len(array) != len(chosen):
+        raise UserError(f"sensitive_features has {len(chosen)} rows, another input {len(array)}", expected="as many")
+    return array[chosen]
+
+
+def _unlabelled_predictions(
+    proba: ArrayLike, classes: Sequence[Any] | None, threshold: float | None
+) -> tuple[NDArray[Any], list[Any]]:
+    """The decisions of scores without labels, and the classes: 0, 1, ... unless they are named."""
+    shape = np.shape(proba)
+    names = [*range(2 if len(shape) == 1 else shape[-1])] if classes is None else np.asarray(classes).tolist()
+    checked = check_proba(proba, shape[0], len(names), name="proba")
+    return np.asarray(names)[_predictions(checked, names, threshold, None)], names
+
+
+def _predictions(
+    proba: Floats, classes: list[Any], threshold: float | None, y_pred: ArrayLike | None
+) -> NDArray[np.intp]:
     if y_pred is not None:
         if threshold is not None:
             raise UserError("threshold and y_pred were both given", do="pass one of them.")
         codes, labels = encode_labels(y_pred, name="y_pred")
-        unknown = [label for label in labels if label not in rows.classes]
-        if unknown or len(codes) != len(rows.y):
+        unknown = [label for label in labels if label not in classes]
+        if unknown or len(codes) != len(proba):
             raise UserError(
-                f"y_pred has {len(codes)} rows with labels {labels}, y has {len(rows.y)} rows of {rows.classes}",
+                f"y_pred has {len(codes)} rows with labels {labels}, y has {len(proba)} rows of {classes}",
                 expected="as many rows, and no other labels",
             )
-        return recode(codes, labels, rows.classes)
+        return recode(codes, labels, classes)
     if threshold is None:
-        return np.asarray(rows.proba.argmax(axis=1), dtype=np.intp)
-    if len(rows.classes) != 2 or not 0 <= threshold <= 1:
+        return np.asarray(proba.argmax(axis=1), dtype=np.intp)
+    if len(classes) != 2 or not 0 <= threshold <= 1:
         raise UserError(
-            f"threshold is {threshold} with {len(rows.classes)} classes",
+            f"threshold is {threshold} with {len(classes)} classes",
             do="expected a probability, for two classes only. Pass y_pred instead.",
         )
-    return np.asarray(rows.proba[:, 1] >= threshold, dtype=np.intp)
+    return np.asarray(proba[:, 1] >= threshold, dtype=np.intp)
 
 
 def _behind(rows: Scored, proba: ArrayLike | None, name: str) -> Scored | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from setminus.charts.chart import SIGNS, Chart, Dots, Line, Mark, Span
 
 if TYPE_CHECKING:
-    from setminus.auditing.result import Audit
+    from setminus.auditing.audit import Audit
     from setminus.charts.picture import Plot
 
 __all__ = ["Shown", "choose_shown", "label_name", "plot_audit", "rate_charts", "reliability_charts", "score_charts"]
@@ -83,10 +83,6 @@ def choose_shown(audit: Mapping[str, Any], names: Mapping[str, str] | None = Non
     names : mapping of str to str, optional
         Names of the classes.
 
-    Returns
-    -------
-    Shown
-
     Examples
     --------
     >>> rates = [{"group": g, "label": 1, "n": n, "base_rate": 0.5} for g, n in zip("abcdefgh", range(8))]
@@ -126,10 +122,6 @@ def rate_charts(models: Models, shown: Shown, label: Any, rates: Sequence[str]) 
         The class.
     rates : sequence of str
         Keys of `RATES`.
-
-    Returns
-    -------
-    list of Chart
     """
     rows = [(title, [row for row in audit["group_rates"] if row["label"] == label]) for title, audit in models]
     ends = {rate: _ends([row[rate] for _, some in rows for row in some]) for rate in rates}
@@ -234,10 +226,6 @@ def plot_audit(audit: Audit) -> Plot:
 
     At most six groups (the largest) and four classes (the most frequent) are drawn; the tables have all.
 
-    Parameters
-    ----------
-    audit : Audit
-
     Returns
     -------
     Plot
@@ -249,18 +237,21 @@ def plot_audit(audit: Audit) -> Plot:
     shown = choose_shown(record)
     models: Models = [("", record)]
     several = len(shown.judged) > 1
-    charts = [] if several else rate_charts(models, shown, shown.judged[0], list(RATES))
-    for rate in ("selection_rate", "true_positive_rate", "false_positive_rate") if several else ():
+    # without labels selection rates are all there is
+    labelled = any(row["base_rate"] is not None for row in record["group_rates"])
+    known = list(RATES) if labelled else ["selection_rate"]
+    charts = [] if several else rate_charts(models, shown, shown.judged[0], known)
+    for rate in known[:3] if several else ():
         for label in shown.judged:
             (chart,) = rate_charts(models, shown, label, [rate])
             charts.append(replace(chart, title=f"{chart.title} of {label}"))
-    for label in shown.judged:
+    for label in shown.judged if audit.calibration is not None else ():
         (chart,) = reliability_charts(models, shown, label)
         charts.append(replace(chart, title=f"Reliability of P({label})"))
-    for label in shown.labels:
+    for label in shown.labels if audit.histograms else ():
         (chart,) = score_charts(models, shown, label)
         charts.append(replace(chart, title=f"Scores of rows labelled {label}"))
-    if several:
+    if several and labelled:
         # the same for all classes
         charts += rate_charts(models, shown, shown.judged[0], ["accuracy"])
     parts = [f"{audit.n:,} rows"]
@@ -268,7 +259,9 @@ def plot_audit(audit: Audit) -> Plot:
         parts.append(f"the {len(shown.signs)} largest of {len(shown.groups)} groups")
     if len(shown.judged) < shown.n_judged:
         parts.append(f"the {len(shown.judged)} most frequent of {shown.n_judged} classes")
-    parts += [f"{100 * audit.confidence:g} % intervals", f"leakage {max(audit.leakage.bits, 0):.3f} bits"]
+    parts.append(f"{100 * audit.confidence:g} % intervals")
+    if audit.leakage is not None:
+        parts.append(f"leakage {max(audit.leakage.bits, 0):.3f} bits")
     columns = len(shown.judged) if several else 4
     return plot(charts, columns=columns, widths=[210] * columns, title=", ".join(parts), signs=shown.signs)
 

@@ -5,7 +5,7 @@ The intervals are valid at the borders too: at rates of 0 and 1, and at a true g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from setminus.core import Agg, Constraint
+from setminus.core.checks import check_weights, encode_groups, encode_labels, group_name, recode
 from setminus.core.gaps import count_table, rates
-from setminus.core.groups import check_weights, encode_groups, encode_labels, group_name, recode
 from setminus.errors import UserError
 
 __all__ = [
+    "Decided",
     "GroupRates",
     "Interval",
     "Scored",
@@ -26,6 +28,7 @@ __all__ = [
     "gap_interval",
     "group_rates",
     "rate_interval",
+    "read_decided",
     "read_scored",
 ]
 
@@ -34,6 +37,7 @@ Floats = NDArray[np.float64]
 
 # half a row of each prediction, as in Jeffreys' prior: otherwise a cell where all rows agree would have no variance
 _PSEUDO_ROWS = 0.5
+_SIDE = 3.0
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,89 @@ def read_scored(
         y=recode(codes, labels, names),
         group=group,
         proba=check_proba(proba, n, len(names), name="proba"),
+        weight=check_weights(sample_weight, n),
+        classes=names,
+        groups=groups,
+    )
+
+
+@dataclass(frozen=True)
+class Decided:
+    """Decisions by group, and by label where it is known: codes into `classes` and `groups`.
+
+    Attributes
+    ----------
+    y : ndarray of int of shape (n,) or None
+    group, predicted : ndarray of int of shape (n,)
+    weight : ndarray of shape (n,) or None
+    classes, groups : list
+        What the codes stand for.
+    """
+
+    y: NDArray[np.intp] | None
+    group: NDArray[np.intp]
+    predicted: NDArray[np.intp]
+    weight: NDArray[np.float64] | None
+    classes: list[Any]
+    groups: list[Any]
+
+    def table(self, weights: Floats | None) -> Floats:
+        """Counts by (group, label, prediction); without labels all rows have the same one."""
+        return count_table(self.group, self.labels, self.predicted, self.shape, weights)
+
+    @property
+    def labels(self) -> NDArray[np.intp]:
+        """The codes of the labels, or zeros."""
+        return np.zeros_like(self.predicted) if self.y is None else self.y
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Of the table of counts."""
+        return len(self.groups), 1 if self.y is None else len(self.classes), len(self.classes)
+
+
+def read_decided(
+    y: ArrayLike | None,
+    y_pred: ArrayLike,
+    sensitive_features: ArrayLike,
+    *,
+    classes: Sequence[Any] | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> Decided:
+    """Check and encode decisions without scores, which `audit` documents.
+
+    Examples
+    --------
+    >>> rows = read_decided(None, ["no", "yes"], ["f", "m"])
+    >>> rows.y, rows.classes, rows.shape
+    (None, ['no', 'yes'], (2, 1, 2))
+    """
+    predicted, decisions = encode_labels(y_pred, name="y_pred")
+    codes, labels = (None, decisions) if y is None else encode_labels(y, name="y")
+    group, groups = encode_groups(sensitive_features)
+    n = len(predicted)
+    if len(group) != n or (codes is not None and len(codes) != n):
+        raise UserError(
+            f"y_pred has {n} rows, sensitive_features {len(group)}" + ("" if codes is None else f" and y {len(codes)}"),
+            expected="the same number",
+        )
+    if len(groups) < 2:
+        raise UserError(
+            f"sensitive_features holds one group only ({group_name(groups[0])})", do="an audit compares at least two."
+        )
+    try:
+        names = sorted({*labels, *decisions}) if classes is None else np.asarray(classes).tolist()
+    except TypeError:
+        raise UserError(f"y holds {labels} and y_pred {decisions}", expected="labels of one type in both") from None
+    if len(names) < 2:
+        raise UserError(f"y_pred holds one class only ({names[0]})", do="name all of them: classes=[...].")
+    unknown = [label for label in (*labels, *decisions) if label not in names]
+    if unknown:
+        raise UserError(f"classes is {names}, y or y_pred holds {unknown[0]!r}", expected="each class once")
+    return Decided(
+        y=None if codes is None else recode(codes, labels, names),
+        group=group,
+        predicted=recode(predicted, decisions, names),
         weight=check_weights(sample_weight, n),
         classes=names,
         groups=groups,
@@ -205,31 +292,32 @@ def bootstrap_tables(
 
 
 def gap_interval(
-    gap: Callable[[Floats], Floats],
     table: Floats,
     centre: Floats,
     draws: Floats,
     *,
+    constraint: Constraint = "equalized_odds",
+    agg: Agg = "max",
     confidence: float = 0.95,
-    limit: float = 1.0,
 ) -> Interval:
     """A gap with confidence limits.
 
-    A gap is a seminorm of the rates: ``|gap(estimate) - gap(truth)| <= gap(estimate - truth)``. The right-hand
-    side is bootstrapped, and its quantile is the half-width of the interval. Percentiles of resampled gaps would
-    be wrong: resampled gaps are biased upwards near 0, so that such an interval never contains a true gap of 0.
+    A gap is the largest of many distances, one for each two groups and each label. The upper limit is the largest upper
+    limit of one of them. The lower limit allows for the choice of the largest: each distance less a multiple of its
+    standard error, which the errors of all that may be the largest exceed in half of ``1 - confidence`` of the draws.
+    Percentiles of resampled gaps would be wrong: resampled gaps are biased upwards near 0, so that such an interval
+    never contains a true gap of 0.
 
     Parameters
     ----------
-    gap : callable
-        From rates, with leading axes, to gaps; a `..._from_rates` function.
-    table : ndarray of shape (..., n_classes)
+    table : ndarray of shape (n_groups, n_labels, n_classes)
         The counts.
     centre, draws : ndarray
-        From `bootstrap_tables`, summed over labels where the gap does not look at them.
+        From `bootstrap_tables`.
+    constraint : {"equalized_odds", "demographic_parity", "equal_opportunity"}
+    agg : {"max", "sum"}
+        How equalized odds puts the gaps of the labels together.
     confidence : float
-    limit : float
-        The largest value that the gap can have.
 
     Returns
     -------
@@ -237,19 +325,76 @@ def gap_interval(
 
     Examples
     --------
-    >>> from setminus.core.gaps import demographic_parity_from_rates
-    >>> table = np.array([[30.0, 10.0], [20.0, 20.0]])
-    >>> draws = np.random.default_rng(0).multinomial(40, [[0.75, 0.25], [0.5, 0.5]], size=(1000, 2))
-    >>> print(gap_interval(demographic_parity_from_rates, table, table, draws))
-    0.250 [0.050, 0.450]
+    >>> table = np.array([[[30.0, 10.0]], [[20.0, 20.0]]])
+    >>> draws = np.random.default_rng(0).multinomial(40, table / 40, size=(1000, 2, 1))
+    >>> print(gap_interval(table, table, draws, constraint="demographic_parity"))
+    0.250 [0.025, 0.450]
     """
-    value = float(gap(rates(table)))
-    errors = gap(rates(draws) - rates(centre))
-    errors = errors[~np.isnan(errors)]
-    if np.isnan(value) or len(errors) == 0:
+    tail = (1 - confidence) / 2
+    rate = rates(_compared(table, constraint))
+    errors = rates(_compared(draws, constraint)) - rates(_compared(centre, constraint))
+    # numpy is slow where it has to look for missing values, and draws that miss a group are rare
+    missing = bool(np.isnan(errors).any())
+    quantile, deviation = (np.nanquantile, np.nanstd) if missing else (np.quantile, np.std)
+    parts = [
+        (distance, deviation(error, axis=0), -quantile(error, tail, axis=0)) for distance, error in _pairs(rate, errors)
+    ]
+    distance, spread, reach = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
+    known = ~np.isnan(distance + spread)
+    if not known.any():
         return Interval(float("nan"), float("nan"), float("nan"))
-    reach = float(np.quantile(errors, confidence))
-    return Interval(value, max(value - reach, 0.0), max(min(value + reach, limit), value))
+    distance = np.where(known, distance, -np.inf)
+    spread, reach = np.where(known, spread, 0.0), np.where(known, reach, 0.0)
+    # those that may be the largest: 3 standard errors on either side
+    above = (distance - _SIDE * spread).max(axis=1, keepdims=True)
+    near = distance + _SIDE * spread >= (above if agg == "sum" else above.max())
+    largest, first = np.zeros((len(draws), len(rate))), 0
+    for some, error in _pairs(rate, errors):
+        own = slice(first, first + some.shape[1])
+        first = own.stop
+        unit = np.where(spread[:, own] > 0, spread[:, own], np.inf) if agg == "max" else 1.0
+        largest = np.fmax(largest, np.fmax.reduce(np.where(near[:, own], np.abs(error) / unit, 0.0), axis=2))
+    if agg == "max":
+        value = float(distance.max())
+        low = float((distance - np.quantile(largest.max(axis=1), 1 - tail) * spread)[near].max())
+        return Interval(value, min(max(low, 0.0), value), min(max(float((distance + reach).max()), value), 1.0))
+    judged = known.any(axis=1)
+    value = float(distance[judged].max(axis=1).sum())
+    low = value - float(np.quantile(largest[:, judged].sum(axis=1), 1 - tail))
+    return Interval(value, max(low, 0.0), min(_sum_above(distance[judged], spread[judged], tail), float(judged.sum())))
+
+
+def _compared(tables: Floats, constraint: Constraint) -> Floats:
+    """The counts whose rates a gap compares, of shape (..., n_labels, n_groups, n_classes)."""
+    if constraint == "demographic_parity":
+        selected: Floats = tables.sum(axis=-2)[..., None, :, :]
+        return selected
+    if constraint == "equalized_odds":
+        return np.swapaxes(tables, -3, -2)
+    hits = np.diagonal(tables, axis1=-2, axis2=-1)
+    recalls: Floats = np.swapaxes(np.stack([tables.sum(axis=-1) - hits, hits], axis=-1), -3, -2)
+    return recalls[..., [1], :, :] if tables.shape[-1] == 2 else recalls
+
+
+def _pairs(rate: Floats, errors: Floats) -> Iterator[tuple[Floats, Floats]]:
+    """Distances of a group from those after it, NaN where undefined, and the draws' errors in these directions."""
+    # a distance of 0 has a direction, too
+    tie = np.linspace(-1e-12, 1e-12, rate.shape[-1])
+    for g in range(rate.shape[1] - 1):
+        difference = rate[:, g + 1 :] - rate[:, [g]]
+        error = 0.5 * (np.sign(difference + tie) * (errors[:, :, g + 1 :] - errors[:, :, [g]])).sum(axis=-1)
+        undefined = np.isnan(error).all(axis=0)
+        distance = np.where(undefined, np.nan, 0.5 * np.abs(difference).sum(axis=-1))
+        yield distance, np.where(undefined, 0.0, error)
+
+
+def _sum_above(distance: Floats, spread: Floats, tail: float) -> float:
+    """The upper limit of a sum over labels: for any choice of pairs, the sum and its standard error."""
+    z = float(ndtri(1 - tail))
+    # sqrt(sum of squares) is the smallest, over w, of (w + sum of squares / w) / 2: each label then chooses alone
+    widths = np.sqrt((spread.max(axis=1) ** 2).sum()) * np.geomspace(0.1, 2, 60) + 1e-12
+    limits = [(distance + z * spread**2 / (2 * w)).max(axis=1).sum() + z * w / 2 for w in widths]
+    return float(min(limits))
 
 
 @dataclass(frozen=True)
@@ -293,7 +438,7 @@ def group_rates(
 
     Parameters
     ----------
-    table : ndarray of shape (n_groups, n_classes, n_classes)
+    table : ndarray of shape (n_groups, n_classes, n_classes), or (n_groups, 1, n_classes) without labels
         Counts, or weights, by (group, label, prediction).
     squares : ndarray of the same shape
         Squared weights, counted in the same way; the counts themselves where there are no weights.
@@ -315,28 +460,32 @@ def group_rates(
     ('f', 0.5, 0.75)
     """
     everything = np.ones(table.shape[1:], dtype=bool)
+    known = table.shape[1] == len(classes)
+    undefined = rate_interval(float("nan"), 0, confidence)
 
     def interval(g: int, counted: NDArray[np.bool_], among: NDArray[np.bool_]) -> Interval:
         whole, square = table[g][among].sum(), squares[g][among].sum()
         if whole <= 0:
-            return rate_interval(float("nan"), 0, confidence)
+            return undefined
         return rate_interval(float(table[g][counted & among].sum() / whole), float(whole**2 / square), confidence)
 
     rows = []
     for g, group in enumerate(groups):
         for c in [1] if len(classes) == 2 else range(len(classes)):
             labelled, predicted = np.zeros_like(everything), np.zeros_like(everything)
-            labelled[c], predicted[:, c] = True, True
+            predicted[:, c] = True
+            if known:
+                labelled[c] = True
             rows.append(
                 GroupRates(
                     group=group,
                     label=classes[c],
                     n=int(sizes[g]),
-                    base_rate=interval(g, labelled, everything).value,
+                    base_rate=interval(g, labelled, everything).value if known else undefined.value,
                     selection_rate=interval(g, predicted, everything),
-                    true_positive_rate=interval(g, predicted, labelled),
-                    false_positive_rate=interval(g, predicted, ~labelled),
-                    accuracy=interval(g, np.eye(len(classes), dtype=bool), everything),
+                    true_positive_rate=interval(g, predicted, labelled) if known else undefined,
+                    false_positive_rate=interval(g, predicted, ~labelled) if known else undefined,
+                    accuracy=interval(g, np.eye(len(classes), dtype=bool), everything) if known else undefined,
                 )
             )
     return tuple(rows)

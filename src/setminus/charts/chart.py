@@ -286,10 +286,6 @@ def places(charts: Sequence[Chart]) -> list[dict[str, int]]:
     return [{name: (every if len(every) <= len(SIGNS) else some).index(name) for name in some} for some in names]
 
 
-def _has_own_sign(mark: Mark) -> bool:
-    return isinstance(mark, Series) and getattr(mark, "role", "series") == "series"
-
-
 # the same chart in words and numbers, for those who do not see it and those who want to read it exactly
 
 MAX_ROWS = 40

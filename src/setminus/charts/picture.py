@@ -50,10 +50,6 @@ def plot(
     signs : mapping of str to int, optional
         The place of each series among the signs.
 
-    Returns
-    -------
-    Plot
-
     Examples
     --------
     >>> from setminus.charts.chart import Line

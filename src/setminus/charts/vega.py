@@ -35,7 +35,7 @@ from setminus.charts.chart import (
     sign_of,
     spread_evenly,
 )
-from setminus.charts.contour import contour
+from setminus.charts.surface import BOUNDARY, surface_layers
 
 __all__ = ["CONFIG", "INK", "SCHEMA", "Figure", "Spec", "figures", "legend", "vega_lite", "view"]
 
@@ -45,7 +45,7 @@ Layers = list[Spec]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 # Liberation Sans is what vl-convert brings along: pictures look the same on every machine
 FONT = "system-ui, 'Liberation Sans', sans-serif"
-INK, SOFT, GRIDLINE, BOUNDARY = "#1d2126", "#565d66", "#dcd9d3", "#C2255C"
+INK, SOFT, GRIDLINE = "#1d2126", "#565d66", "#dcd9d3"
 CONFIG: Spec = {
     # the page and the picture describe the figure as a whole
     "aria": False,
@@ -72,8 +72,6 @@ MANY_POINTS = 12
 MANY_NAMES = 12
 HOVER_POINTS = 200
 """Points of a line that have a label."""
-SURFACE_CELLS = 41
-"""Cells along a side of a drawn surface."""
 HEIGHT = 280
 """Of the axes of a chart, in pixels; in the page its place gives the width."""
 
@@ -90,10 +88,6 @@ def vega_lite(chart: Chart, signs: Mapping[str, int] | None = None, *, width: in
     signs : mapping of str to int, optional
         The place of each series, as `places` gives it for several charts; by default of this chart alone.
     width : int or "container"
-
-    Returns
-    -------
-    dict
 
     Examples
     --------
@@ -131,7 +125,7 @@ def view(chart: Chart, signs: Mapping[str, int], width: int | str) -> Spec:
                 layers.append(_rule(axes, mark, n_rules))
                 n_rules += 1
             case Surface():
-                layers += _surface(axes, mark, n_surfaces)
+                layers += surface_layers(axes.at, mark, n_surfaces)
                 n_surfaces += 1
     height = chart.height or axes.height
     if axes.ends:
@@ -433,43 +427,6 @@ def _rule_dashes(number: int) -> list[int]:
     return list(SIGNS[(2, 1, 4, 3)[number % 4]].dashes)
 
 
-def _surface(axes: _Axes, surface: Surface, number: int) -> Layers:
-    layers: Layers = []
-    if number == 0:
-        # a second one would hide the first
-        layers.append(_shades(axes, surface))
-    if surface.level is not None:
-        dashes = SIGNS[number % len(SIGNS)].dashes
-        style: Spec = {"color": BOUNDARY, "strokeWidth": 2.2, **({"strokeDash": list(dashes)} if dashes else {})}
-        paths = contour(surface.x, surface.y, surface.values, surface.level)
-        points = [{"x": x, "y": y, "i": i, "path": n} for n, path in enumerate(paths) for i, (x, y) in enumerate(path)]
-        each = {"detail": {"field": "path"}, "order": {"field": "i", "type": "quantitative"}}
-        layers.append(axes.at("line", points, style, **each))
-    return layers
-
-
-def _shades(axes: _Axes, surface: Surface) -> Spec:
-    columns, rows = (spread_evenly(len(side), SURFACE_CELLS) for side in (surface.x, surface.y))
-    xs, ys = [surface.x[c] for c in columns], [surface.y[r] for r in rows]
-    cells = []
-    for row, (y, y2) in zip(rows, _edges(ys), strict=True):
-        for column, (x, x2) in zip(columns, _edges(xs), strict=True):
-            value = surface.values[row][column]
-            if value is not None:
-                label = f"{surface.name} {value:.3f}"
-                cell = {"x": x, "x2": x2, "y": y, "y2": y2, "value": round(value, 4), "label": label}
-                cells.append(cell)
-    # grey that lets the page through: it reads on white, on black and on paper
-    shade = {
-        "field": "value",
-        "type": "quantitative",
-        "legend": None,
-        "scale": {"domain": [surface.low, surface.high], "range": [0.04, 0.5]},
-    }
-    ends = {"x2": {"field": "x2"}, "y2": {"field": "y2"}, "opacity": shade, "tooltip": {"field": "label"}}
-    return axes.at("rect", cells, {"color": "#808080", "strokeWidth": 0, "clip": True}, **ends)
-
-
 # ranges
 
 
@@ -518,13 +475,6 @@ def _log_ticks(values: Iterable[float]) -> list[float]:
         return [float(f"{part}e{power}") for power in range(first, last + 1) for part in (1, 2, 5)]
     step = max(round((last - first) / 6), 1)
     return [float(f"1e{power}") for power in range(first, last + 1, step)]
-
-
-def _edges(middles: Sequence[Any]) -> list[tuple[float, float]]:
-    """The ends of the cells around their middles; the outer ones end at theirs."""
-    inner = [(a + b) / 2 for a, b in pairwise(middles)]
-    edges = [middles[0], *inner, middles[-1]]
-    return [(round(a, 5), round(b, 5)) for a, b in pairwise(edges)]
 
 
 # the legend
@@ -621,10 +571,6 @@ def figures(charts: Sequence[Chart], name: str = "chart", signs: Mapping[str, in
         What their ids begin with.
     signs : mapping of str to int, optional
         The place of each series among the signs.
-
-    Returns
-    -------
-    list of Figure
 
     Examples
     --------

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from setminus.core import Agg
-from setminus.core.groups import check_weights, encode_groups, encode_labels, group_name, recode
+from setminus.core import Agg, Constraint, Gap
+from setminus.core.checks import check_weights, encode_groups, encode_labels, group_name, recode
 from setminus.errors import UserError
 
 __all__ = [
@@ -37,6 +37,8 @@ __all__ = [
     "equalized_odds_from_rates",
     "equalized_odds_from_table",
     "equalized_odds_gap",
+    "gap_key",
+    "grouped_table",
     "rates",
 ]
 
@@ -191,6 +193,28 @@ def count_table(
     cells = np.ravel_multi_index((groups, labels, predictions), shape)
     counts = np.bincount(cells, weights=weights, minlength=int(np.prod(shape)))
     return counts.astype(np.float64).reshape(shape)
+
+
+def grouped_table(table: Floats, members: NDArray[np.bool_]) -> Floats:
+    """Counts by group from counts by cell, where a group is a set of cells and groups may overlap.
+
+    Parameters
+    ----------
+    table : ndarray of shape (..., n_cells, n_labels, n_classes)
+    members : ndarray of bool of shape (n_groups, n_cells)
+
+    Returns
+    -------
+    ndarray of shape (..., n_groups, n_labels, n_classes)
+
+    Examples
+    --------
+    >>> by_cell = np.array([[[1.0, 2.0]], [[3.0, 4.0]], [[5.0, 6.0]]])
+    >>> grouped_table(by_cell, np.array([[True, True, False], [False, True, True]])).tolist()
+    [[[4.0, 6.0]], [[8.0, 10.0]]]
+    """
+    summed: Floats = np.moveaxis(np.tensordot(members.astype(np.float64), table, (1, table.ndim - 3)), 0, -3)
+    return summed
 
 
 def rates(table: Floats) -> Floats:
@@ -369,3 +393,16 @@ def _largest_distance(distributions: Floats) -> Floats:
         # fmax passes over NaN, and is silent where all are
         largest = np.fmax(largest, np.fmax.reduce(distance, axis=-1))
     return largest
+
+
+def gap_key(constraint: Constraint, agg: Agg) -> Gap:
+    """The key under which an audit has the gap that a constraint bounds.
+
+    Examples
+    --------
+    >>> gap_key("equalized_odds", "sum"), gap_key("demographic_parity", "max")
+    ('equalized_odds_sum', 'demographic_parity')
+    """
+    if constraint == "equalized_odds":
+        return "equalized_odds_max" if agg == "max" else "equalized_odds_sum"
+    return constraint

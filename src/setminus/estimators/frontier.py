@@ -1,11 +1,7 @@
-"""The search behind a tuned classifier: strengths and thresholds, their scores and gaps, and the best of them.
-
-Decisions on out-of-fold probabilities are counted for many thresholds or offsets at once.
-"""
+"""What a search found: decisions with their scores and gaps, the best of them, and those that a certificate covers."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from operator import index as whole
@@ -13,31 +9,21 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 
 from setminus.core import Agg, Constraint
+from setminus.core.certificate import Certificate, certify, p_value
 from setminus.core.gaps import (
-    count_table,
     demographic_parity_from_table,
     equal_opportunity_from_table,
     equalized_odds_from_table,
+    grouped_table,
 )
 from setminus.errors import UserError
 
 if TYPE_CHECKING:
     from setminus.charts.picture import Plot
 
-__all__ = [
-    "COUNTED",
-    "MIN_LOG",
-    "Frontier",
-    "Gap",
-    "Problem",
-    "check_tolerance",
-    "decide",
-    "gap_of",
-    "search",
-]
+__all__ = ["MIN_LOG", "Candidates", "Frontier", "Gap", "check_tolerance", "decide", "gap_of"]
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -46,28 +32,30 @@ Gap = Callable[[Floats], Floats]
 MIN_LOG = float(np.log(np.finfo(np.float64).tiny))
 """Replaces the log of a probability of 0, so that an offset can still change the decision."""
 
-THRESHOLDS = 1000
-"""Number of quantiles of the score that are tried as thresholds."""
+BY_POINT = ("strength", "offsets", "score", "gap", "direction", "tables", "useful")
+"""Attributes of a frontier with one entry for each point."""
 
-ASKED = 100
-"""The same where each one needs a call of a scorer."""
+STARTS = (0.2, 0.45, 0.7)
+"""Shares of the tolerance at which tests begin: a smaller gap costs more than it adds to the chance to pass."""
 
-STEPS = np.array([-1.0, -0.5, -0.25, -0.1, 0.1, 0.25, 0.5, 1.0])
-"""Steps of one offset in nats, for more than two classes; in rising order."""
+OPTIMISM = 2.0
+"""P-values are multiplied by this where the rows of the search test its own choice."""
 
-CLIMBS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, np.inf)
-"""Bounds on the gap for the searches with more than two classes; every second one where each point needs a call of a
-scorer. They do not depend on the tolerance, so that `TunedOrthogonalClassifier.at` gives the same point as a fit."""
+LADDER = (0.0025, 0.005, *(0.01 * i for i in range(1, 11)), 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, np.inf)
+"""Bounds on the gap; the best useful point within each is a candidate for the certificate."""
 
 
-def gap_of(constraint: Constraint, agg: Agg) -> Gap:
-    """The gap to bound, as a function of count tables of shape (..., groups, labels, predictions)."""
+def gap_of(constraint: Constraint, agg: Agg, pos: int | None = None) -> Gap:
+    """The gap to bound, as a function of count tables of shape (..., groups, labels, predictions).
+
+    `pos` is the class whose recall equal opportunity compares, see `equal_opportunity_from_table`.
+    """
     if agg not in get_args(Agg):
         raise UserError(f"agg is {agg!r}", expected="'max' (Fairlearn's way) or 'sum' (the paper's)")
     gaps: dict[str, Gap] = {
         "equalized_odds": lambda table: equalized_odds_from_table(table, agg),
         "demographic_parity": demographic_parity_from_table,
-        "equal_opportunity": equal_opportunity_from_table,
+        "equal_opportunity": lambda table: equal_opportunity_from_table(table, pos),
     }
     if constraint not in gaps:
         raise UserError(f"constraint is {constraint!r}", expected=f"one of {', '.join(gaps)}")
@@ -87,16 +75,118 @@ def check_tolerance(tolerance: Any) -> None:
 
 
 @dataclass(frozen=True)
+class Candidates:
+    """A few points of a frontier in the order in which a certificate is sought for them.
+
+    The order does not depend on fresh rows, so the points may be tested one after the other, without a correction for
+    their number, until the first that fails (fixed-sequence testing). The tests begin at several places, each with its
+    share of the level: one point that fails by chance does not end them all.
+
+    Attributes
+    ----------
+    points : ndarray of int of shape (L,)
+        From the smallest gap to the largest; the last is the full classifier where it may be left as it is.
+    gaps : ndarray of shape (L,)
+        Their gaps on the rows of the search.
+    tables : ndarray of shape (L, G, C, C)
+        The rows that test the point, by (group, label, prediction).
+    squares : ndarray of shape (L, G, C, C), optional
+        The same of squared weights, where the rows have weights.
+    fresh : bool
+        Whether the rows had no part in the search. Otherwise there is one place to begin, the level of the tests is
+        halved, which pays for the choice on the same rows in simulations with a known truth, and the certificate is
+        approximate.
+    members : list of ndarray of bool, optional
+        Where G are cells: the cells of each group, for each grouping. A certificate must hold for every grouping, so
+        each is tested at the full level.
+    """
+
+    points: Codes
+    gaps: Floats
+    tables: Floats
+    squares: Floats | None = None
+    fresh: bool = True
+    members: list[NDArray[np.bool_]] | None = None
+
+    def _starts(self, tolerance: float) -> list[int]:
+        """Where the tests begin: at the best point within a share of the tolerance, or at the smallest gap."""
+        within = [np.flatnonzero(self.gaps <= share * tolerance) for share in (STARTS if self.fresh else STARTS[:1])]
+        return list(dict.fromkeys(int(points[-1]) if len(points) else 0 for points in within))
+
+    def _level(self, tolerance: float, confidence: float) -> float:
+        return (1 - confidence) / (len(self._starts(tolerance)) if self.fresh else OPTIMISM)
+
+    def counts(self, i: int) -> list[tuple[Floats, Floats | None]]:
+        """The counts of one point and those of squared weights, for each grouping."""
+        table, squares = self.tables[i], None if self.squares is None else self.squares[i]
+        if self.members is None:
+            return [(table, squares)]
+        return [
+            (grouped_table(table, cells), None if squares is None else grouped_table(squares, cells))
+            for cells in self.members
+        ]
+
+    def p_value(self, i: int, tolerance: float, constraint: Constraint, agg: Agg, pos: int | None = None) -> float:
+        """Of "gap >= tolerance" at one point, the largest over the groupings."""
+        return max(
+            p_value(table, tolerance, constraint=constraint, agg=agg, pos=pos, squares=squares)
+            for table, squares in self.counts(i)
+        )
+
+    def certified(
+        self, tolerance: float, confidence: float, constraint: Constraint, agg: Agg, pos: int | None = None
+    ) -> int | None:
+        """The last candidate whose "gap <= tolerance" is certified, or None.
+
+        With fresh rows, the chance that its gap is above the tolerance is at most ``1 - confidence``.
+        """
+        passed, level = None, self._level(tolerance, confidence)
+        for start in self._starts(tolerance):
+            for i in range(start, len(self.points)):
+                if not self.p_value(i, tolerance, constraint, agg, pos) <= level:
+                    break
+                passed = i if passed is None else max(passed, i)
+        return passed
+
+    def certificate(
+        self,
+        i: int,
+        tolerance: float,
+        confidence: float,
+        constraint: Constraint,
+        agg: Agg,
+        pos: int | None = None,
+        *,
+        certified: bool,
+    ) -> Certificate:
+        """The certificate of one point, or its refusal where the tests did not reach it.
+
+        Of several groupings it is that of the largest bound.
+        """
+        level = self._level(tolerance, confidence)
+        settings: dict[str, Any] = {"constraint": constraint, "agg": agg, "pos": pos}
+        each = [
+            certify(table, tolerance=tolerance, confidence=1 - level, squares=squares, **settings)
+            for table, squares in self.counts(i)
+        ]
+        found = max(each, key=lambda one: one.bound)
+        method = found.method if self.fresh else "approximate, rows of the search"
+        return replace(found, confidence=confidence, method=method, certified=certified)
+
+
+@dataclass(frozen=True)
 class Frontier:
     """The trade-off between score and gap on out-of-fold predictions, and the point that was chosen.
 
-    It holds the points that no other point beats in both score and gap, and the point with offsets 0 of each strength.
-    A point predicts ``argmax(log orthogonal(strength) + offsets)``. With two classes that is a threshold on the
-    second one's probability.
+    It holds the useful points that no other useful point beats in both score and gap, and the point with offsets 0 of
+    each strength. A point predicts ``argmax(log_proba + offsets)``; with two classes that is a threshold on the second
+    one's probability. The log-probabilities are those of the paper's formula with the point's strength, or those of the
+    full classifier corrected by fitted offsets for what is known of the group (`direction`).
 
     Attributes
     ----------
     strength : ndarray of shape (P,)
+        How much of the correction is applied: 0 is the full classifier.
     offsets : ndarray of shape (P, C)
         Added to the log-probabilities; 0 for the first class.
     score : ndarray of shape (P,)
@@ -109,6 +199,16 @@ class Frontier:
         For axes and messages.
     n_tried : int
         How many points were tried.
+    direction : ndarray of int of shape (P,), optional
+        -1 for the paper's formula, otherwise the index in `directions`.
+    directions : ndarray of shape (D, M, C), optional
+        Offsets for the M features of a row's group, subtracted from the log-probabilities.
+    tables : ndarray of shape (P, G, C, C), optional
+        The rows of the search by (group, label, prediction).
+    useful : ndarray of bool of shape (P,), optional
+        Whether the point keeps the floors of the search; all do where it is missing.
+    candidates : Candidates, optional
+        The points for which a certificate is sought.
     """
 
     strength: Floats
@@ -119,6 +219,11 @@ class Frontier:
     score_name: str = "score"
     gap_name: str = "gap"
     n_tried: int = 0
+    direction: Codes | None = None
+    directions: Floats | None = None
+    tables: Floats | None = None
+    useful: NDArray[np.bool_] | None = None
+    candidates: Candidates | None = None
 
     def __len__(self) -> int:
         return len(self.strength)
@@ -136,16 +241,34 @@ class Frontier:
         return threshold
 
     def best(self, tolerance: float) -> int:
-        """The point of the highest score among those with ``gap <= tolerance``.
+        """The useful point of the highest score among those with ``gap <= tolerance``.
 
         Ties go to the smaller gap, then to the smaller strength, then to the offsets nearest 0. Where no point
         keeps the tolerance, the one of the smallest gap is taken.
         """
-        feasible = self.gap <= tolerance
+        gap = np.where(self._useful, self.gap, np.nan)
+        feasible = gap <= tolerance
         if not feasible.any():
-            feasible = self.gap <= np.nanmin(self.gap)
+            feasible = gap <= np.nanmin(gap)
         order = np.lexsort((*self._changes, self.gap, -self.score))
         return int(order[feasible[order]][0])
+
+    @property
+    def untouched(self) -> int:
+        """The full classifier as it is."""
+        return int(np.flatnonzero((self.strength == 0) & (self.offsets == 0).all(axis=1))[0])
+
+    def ladder(self) -> list[int]:
+        """The best useful point within each bound of `LADDER`."""
+        return [self.best(bound) for bound in LADDER]
+
+    @property
+    def _useful(self) -> NDArray[np.bool_]:
+        if self.useful is None:
+            return np.ones(len(self), dtype=bool)
+        some = self.useful & np.isfinite(self.score) & ~np.isnan(self.gap)
+        # the full classifier keeps its own floors, so some point does, unless a user's floors are beyond all
+        return some if some.any() else np.ones(len(self), dtype=bool)
 
     def pareto(self) -> NDArray[np.intp]:
         """The points that no other beats in both score and gap, by rising gap: `best` takes no other.
@@ -157,6 +280,7 @@ class Frontier:
         [0, 2]
         """
         order = np.lexsort((*self._changes, -self.score, self.gap))
+        order = order[self._useful[order]]
         score = np.nan_to_num(self.score[order], nan=-np.inf)
         before = np.concatenate([[-np.inf], np.maximum.accumulate(score)[:-1]])
         return order[(score > before) & ~np.isnan(self.gap[order])].astype(np.intp)
@@ -164,8 +288,18 @@ class Frontier:
     def thinned(self) -> Frontier:
         """Without dominated points, except those with offsets 0: they would fill most of a model file."""
         kept = np.union1d(self.pareto(), np.flatnonzero((self.offsets == 0).all(axis=1)))
-        points = {name: getattr(self, name)[kept] for name in ("strength", "offsets", "score", "gap")}
+        return self.take(kept)
+
+    def take(self, kept: Codes) -> Frontier:
+        """These points alone."""
+        points = {name: getattr(self, name)[kept] for name in BY_POINT if getattr(self, name) is not None}
         return replace(self, **points)
+
+    @staticmethod
+    def joined(parts: list[Frontier]) -> Frontier:
+        """The points of several searches."""
+        points: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in BY_POINT}
+        return replace(parts[0], **points, n_tried=sum(part.n_tried for part in parts))
 
     @property
     def _changes(self) -> tuple[Floats, Floats]:
@@ -208,194 +342,8 @@ class Frontier:
         return plot([chart], widths=[460], signs={"best trades": 1})
 
 
-def _accuracy(confusion: Floats) -> Floats:
-    accuracy: Floats = np.trace(confusion, axis1=-2, axis2=-1) / confusion.sum(axis=(-2, -1))
-    return accuracy
-
-
-def _balanced_accuracy(confusion: Floats) -> Floats:
-    recall = np.diagonal(confusion, axis1=-2, axis2=-1) / confusion.sum(axis=-1)
-    balanced: Floats = recall.mean(axis=-1)
-    return balanced
-
-
-COUNTED: dict[Any, Callable[[Floats], Floats]] = {"accuracy": _accuracy, "balanced_accuracy": _balanced_accuracy}
-"""Scores of many confusion tables at once, by scikit-learn's name."""
-
-
-@dataclass(frozen=True)
-class Problem:
-    """The input of the search: label, group and weight of each row, the gap and the score.
-
-    `scoring` is a name in `COUNTED`, or a scorer. A scorer of labels is called on the cells of the confusion table, one
-    of probabilities once for each strength, any other one (or one without `sample_weight`) on all rows, unweighted.
-    """
-
-    y_codes: Codes
-    group_codes: Codes
-    classes: NDArray[Any]
-    n_groups: int
-    weights: Floats
-    gap: Gap
-    scoring: Any = "accuracy"
-
-    def table(self, predictions: Codes) -> Floats:
-        """Weights by (group, label, prediction)."""
-        size = len(self.classes)
-        return count_table(self.group_codes, self.y_codes, predictions, (self.n_groups, size, size), self.weights)
-
-    def score(self, tables: Floats, predictions: Callable[[int], Codes], log_proba: Floats) -> Floats:
-        """The score of each table (P, groups, labels, predictions); predictions(i) are those behind table i."""
-        confusion = tables.sum(axis=-3)
-        if self.scoring in COUNTED:
-            return COUNTED[self.scoring](confusion)
-        scorer, proba = self.scoring, np.exp(log_proba)
-        response = getattr(scorer, "_response_method", "unknown")
-        weighted = _takes_weights(scorer)
-        if response == "predict" and weighted:
-            # a metric of labels is a function of the confusion table
-            labels, predicted = np.indices(confusion.shape[1:]).reshape(2, -1)
-            return np.array([self._ask(scorer, labels, predicted, None, counts.ravel()) for counts in confusion])
-        if response in ("predict", "unknown"):
-            return np.array([self._ask(scorer, self.y_codes, predictions(i), proba) for i in range(len(tables))])
-        # a metric of probabilities does not depend on the threshold
-        weights = self.weights if weighted else None
-        return np.full(len(tables), self._ask(scorer, self.y_codes, predictions(0), proba, weights))
-
-    @property
-    def sees_decisions(self) -> bool:
-        """Whether the score depends on the offsets; a score of probabilities leaves them at 0."""
-        return self.scoring in COUNTED or getattr(self.scoring, "_response_method", "predict") == "predict"
-
-    def _ask(self, scorer: Any, y_codes: Codes, predictions: Codes, proba: Any, weights: Any = None) -> float:
-        answer = _Answer(self.classes, self.classes[predictions], proba)
-        rows = np.arange(len(y_codes))[:, None]
-        keywords = {} if weights is None else {"sample_weight": weights}
-        return float(scorer(answer, rows, self.classes[y_codes], **keywords))
-
-
-def _takes_weights(scorer: Any) -> bool:
-    """Whether the metric of a scorer takes `sample_weight`; a user's own metric often does not."""
-    parameters = inspect.signature(getattr(scorer, "_score_func", scorer)).parameters
-    return "sample_weight" in parameters or any(one.kind is one.VAR_KEYWORD for one in parameters.values())
-
-
-class _Answer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Given predictions as a fitted classifier, which is what a scorer takes."""
-
-    def __init__(self, classes: Any, predictions: Any, proba: Any):
-        self.classes, self.predictions, self.proba = classes, predictions, proba
-        self.classes_ = classes
-
-    def fit(self, X: Any, y: Any) -> _Answer:
-        return self
-
-    def predict(self, X: Any) -> Any:
-        return self.predictions
-
-    def predict_proba(self, X: Any) -> Any:
-        return self.proba
-
-
 def decide(log_proba: Floats, offsets: Floats) -> Codes:
     """The class of each row: ``argmax(log_proba + offsets)``, the later class at a tie."""
     shifted = (np.maximum(log_proba, MIN_LOG) + offsets)[:, ::-1]
     last: Codes = shifted.shape[1] - 1 - np.argmax(shifted, axis=1)
     return last
-
-
-def search(problem: Problem, strength: float, log_proba: Floats) -> Frontier:
-    """The best decisions at one strength, with their score and gap.
-
-    Two classes: a threshold at each quantile of the score, counted in one pass. More classes: coordinate ascent of the
-    offsets from 0, to the highest score within each bound of `CLIMBS`. Neither depends on the tolerance.
-
-    Parameters
-    ----------
-    problem : Problem
-    strength : float
-    log_proba : ndarray of shape (n, C)
-        The out-of-fold log-probabilities of the orthogonal classifier of that strength.
-    """
-    binary = len(problem.classes) == 2
-    offsets, score, gap = (_thresholds if binary else _climb)(problem, np.maximum(log_proba, MIN_LOG))
-    return Frontier(np.full(len(score), float(strength)), offsets, score, gap, n_tried=len(score)).thinned()
-
-
-def _thresholds(problem: Problem, log_proba: Floats) -> tuple[Floats, Floats, Floats]:
-    odds = log_proba[:, 1] - log_proba[:, 0]
-    tries = THRESHOLDS if problem.scoring in COUNTED else ASKED
-    at = np.unique(np.quantile(odds, np.linspace(0, 1, tries), method="nearest"))
-    # between two rows, never on one: rounding cannot change a decision
-    cuts = np.unique(np.concatenate([[at[0] - 1], (at[:-1] + at[1:]) / 2, [at[-1] + 1], [0.0]]))
-    cuts = cuts[np.isfinite(cuts)] if problem.sees_decisions else np.zeros(1)
-    above = np.searchsorted(cuts, odds, side="right")  # how many cuts a row lies above
-    shape = (len(cuts) + 1, problem.n_groups, 2)
-    cells = np.ravel_multi_index((above, problem.group_codes, problem.y_codes), shape)
-    counts = np.bincount(cells, problem.weights, minlength=int(np.prod(shape))).reshape(shape)
-    positive = counts[::-1].cumsum(axis=0)[::-1][1:]  # rows above cut i are those above more than i cuts
-    # summed, not subtracted: the rounding error of a difference would show as a gap
-    tables = np.stack([counts.cumsum(axis=0)[:-1], positive], axis=-1)
-    offsets = np.column_stack([np.zeros(len(cuts)), -cuts])
-    score = problem.score(tables, lambda i: (odds >= cuts[i]).astype(np.intp), log_proba)
-    return offsets, score, problem.gap(tables)
-
-
-def _climb(problem: Problem, log_proba: Floats) -> tuple[Floats, Floats, Floats]:
-    tried: dict[tuple[float, ...], tuple[float, float]] = {}
-
-    def look(points: list[tuple[float, ...]], tables: Floats) -> None:
-        score = problem.score(tables, lambda i: decide(log_proba, np.array(points[i])), log_proba)
-        # an undefined score, such as precision without a positive prediction, ranks last
-        found = zip(np.where(np.isnan(score), -np.inf, score).tolist(), problem.gap(tables).tolist(), strict=True)
-        tried.update(zip(points, found, strict=True))
-
-    def climb(start: tuple[float, ...] | None, bound: float) -> None:
-        def worth(point: tuple[float, ...]) -> tuple[float, float]:
-            # first within the bound, then the score
-            score, gap = tried[point]
-            return min(bound - gap, 0.0), score
-
-        here = max(tried, key=worth) if start is None else start
-        for _ in range(10):
-            before = here
-            for k in range(1, len(here)):
-                steps = [(*here[:k], round(here[k] + step, 6), *here[k + 1 :]) for step in STEPS.tolist()]
-                new = [i for i, point in enumerate(steps) if point not in tried]
-                if new:
-                    tables = _tables_along(problem, log_proba, np.array(here), k, np.array(steps)[:, k])
-                    look([steps[i] for i in new], tables[new])
-                here = max([here, *steps], key=worth)
-            if here == before:
-                break
-
-    zeros = (0.0,) * log_proba.shape[1]
-    look([zeros], problem.table(decide(log_proba, np.array(zeros)))[None])
-    climbs = CLIMBS if problem.scoring in COUNTED else CLIMBS[::2]
-    for bound in climbs if problem.sees_decisions else ():
-        # from 0, and from the best point so far
-        climb(zeros, bound)
-        climb(None, bound)
-    values = np.array(list(tried.values()))
-    return np.array(list(tried)), values[:, 0], values[:, 1]
-
-
-def _tables_along(problem: Problem, log_proba: Floats, offsets: Floats, k: int, values: Floats) -> Floats:
-    """The tables of `decide` with each of the rising `values` as the offset of class k, counted in one pass."""
-    others = log_proba + offsets
-    others[:, k] = -np.inf
-    rival = others.shape[1] - 1 - np.argmax(others[:, ::-1], axis=1)
-    level = np.take_along_axis(others, rival[:, None], axis=1)[:, 0]
-    # the number of values at which the row stays with its rival; at a tie the later class wins
-    short = np.zeros(len(level), dtype=np.intp)
-    for value in values:
-        own = log_proba[:, k] + value
-        short += (own < level) | ((own == level) & (rival > k))
-    size = len(problem.classes)
-    shape = (problem.n_groups, size, size)
-    cells = np.ravel_multi_index((short, problem.group_codes, problem.y_codes, rival), (len(values) + 1, *shape))
-    counts = np.bincount(cells, problem.weights, minlength=(len(values) + 1) * int(np.prod(shape)))
-    counts = counts.reshape(-1, *shape)
-    tables = counts[::-1].cumsum(axis=0)[::-1][1:]  # at value i the rows with short > i stay with their rival
-    tables[..., k] = counts.sum(axis=-1).cumsum(axis=0)[:-1]
-    return tables

@@ -32,7 +32,10 @@ __all__ = ["DamagedError", "check_contents", "outside_settings", "refused_name"]
 
 _OWN = {
     "setminus.adaptation.adapter": "OrthogonalAdapter",
-    "setminus.estimators.frontier": "Frontier",
+    "setminus.adaptation.prior_correction": "PriorCorrectedClassifier",
+    "setminus.core.certificate": "Certificate NoiseFloor",
+    "setminus.estimators.frontier": "Candidates Frontier",
+    "setminus.estimators.groupings": "Groupings",
     "setminus.estimators.groups": "Groups",
     "setminus.estimators.importance": "ImportanceWeightedClassifier",
     "setminus.estimators.orthogonal": "OrthogonalClassifier",

@@ -15,10 +15,17 @@ from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d, validate_data
 
-from setminus.core.checks import OnViolation, check_on_violation, check_strength, check_unmasked
-from setminus.core.groups import check_weights, encode_labels
+from setminus.core.checks import (
+    OnViolation,
+    check_on_violation,
+    check_strength,
+    check_unmasked,
+    check_weights,
+    encode_labels,
+)
 from setminus.core.orthogonalize import orthogonalize
 from setminus.errors import UserError
+from setminus.estimators.groupings import Groupings
 from setminus.estimators.groups import as_rows, drop_columns, known_columns, take_columns
 from setminus.estimators.principals import (
     GroupPrincipal,
@@ -76,14 +83,17 @@ class PrincipalMixin:
         return X
 
     def _groups(self, X: Any, sensitive_features: Any) -> Any:
-        if self.sensitive_columns is None:
-            return sensitive_features
-        if sensitive_features is not None:
-            raise UserError(
-                "the groups came twice, as sensitive_features= and by sensitive_columns=", do="use one of them."
-            )
-        columns = take_columns(X, self.sensitive_columns, parameter="sensitive_columns")
-        return columns.toarray() if issparse(columns) else columns
+        """The groups of the rows, from the keyword or from the columns, by name where `groupings` are set."""
+        found = sensitive_features
+        if self.sensitive_columns is not None:
+            if sensitive_features is not None:
+                raise UserError(
+                    "the groups came twice, as sensitive_features= and by sensitive_columns=", do="use one of them."
+                )
+            found = take_columns(X, self.sensitive_columns, parameter="sensitive_columns")
+            found = found.toarray() if issparse(found) else found
+        groupings = getattr(self, "groupings", None)
+        return found if groupings is None or found is None else groupings.named(found)
 
     def _principals(self, full: Any) -> list[Any]:
         """The principals to fit, one or several."""
@@ -219,6 +229,9 @@ class OrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):  # t
         The principal classifier uses these columns only; without `principal` it is a clone of `full`.
     on_violation : {"raise", "clip", "warn"}, default="raise"
         What to do where a principal probability is exactly 0; see `orthogonalize`.
+    groupings : Groupings, optional
+        Names the groups that the principals are given, in place of the values; `TunedOrthogonalClassifier` sets it
+        where groups are small, missing, or cut at given edges.
 
     Attributes
     ----------
@@ -254,11 +267,13 @@ class OrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):  # t
         sensitive_columns: Columns | None = None,
         principal_columns: Columns | None = None,
         on_violation: OnViolation = "raise",
+        groupings: Groupings | None = None,
     ):
         self.full = full
         self.principal = principal
         self.prior = prior
         self.strength = strength
+        self.groupings = groupings
         self.calibration = calibration
         self.sensitive_columns = sensitive_columns
         self.principal_columns = principal_columns
@@ -294,7 +309,7 @@ class OrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):  # t
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Proba:
         """p(y | z2): the orthogonal probabilities, one row of X each, in the order of `classes_`."""
-        full, principals = self._parts(X, sensitive_features)
+        full, principals, _ = self._parts(X, sensitive_features)
         return subtract(full, principals, self.class_prior_, self.strength, self.on_violation)
 
     def predict_log_proba(self, X: Any, *, sensitive_features: Any = None) -> Proba:
@@ -314,12 +329,25 @@ class OrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):  # t
         predicted = self.predict(X, sensitive_features=sensitive_features)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
-    def _parts(self, X: Any, sensitive_features: Any) -> tuple[Proba, list[Proba]]:
-        """The full probabilities and the principal ones."""
+    def _parts(
+        self, X: Any, sensitive_features: Any, features: bool = False
+    ) -> tuple[Proba, list[Proba], Proba | None]:
+        """The full probabilities, the principal ones, and where asked what the principal knows of the groups."""
         X = self._check_predict(X)
         wanted = any(map(needs_groups, self.principals_))
         groups = self._groups(X, sensitive_features) if wanted else None
-        return self.full_.predict_proba(self._full_view(X)), self._principal_probas(X, groups)
+        full = self.full_.predict_proba(self._full_view(X))
+        found = self._group_features(full, X, groups) if features else None
+        return full, self._principal_probas(X, groups), found
+
+    def _group_features(self, full: Proba, X: Any, groups: Any) -> Proba | None:
+        """What the principal knows of each row's group; None where it is no model of groups, or one of several."""
+        part = self.principals_[0]
+        if len(self.principals_) > 1 or not hasattr(part, "group_features"):
+            return None
+        known = {"sensitive_features": groups} if needs_groups(part) else {}
+        features: Proba = part.group_features(np.asarray(full, np.float64), self._principal_view(X, part), **known)
+        return features
 
     def _full_view(self, X: Any) -> Any:
         """X for the full classifier: a frozen model may have been fitted without the columns of the groups."""

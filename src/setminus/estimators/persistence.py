@@ -10,6 +10,7 @@ import io
 import json
 import math
 import os
+import shlex
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -39,7 +40,7 @@ SCHEMA_COST = 24
 """The most bytes of memory that a byte of the JSON file can take, as a list of empty lists does."""
 SCHEMA, PROTOCOL = "schema.json", 2
 CHUNK = 1 << 20
-MAX_NAMES, MAX_CHARACTERS = 5, 200
+MAX_NAMES, MAX_CHARACTERS = 12, 200
 """Names in an error message, and characters of each."""
 
 Header = tuple[tuple[int, ...], np.dtype[Any]]
@@ -144,7 +145,18 @@ def model_errors(name: str) -> Iterator[None]:
 
 
 class RefusedError(UserError):
-    """A file that may be intact, and is refused because of its types or its size."""
+    """A file that may be intact, and is refused because of its types or its size.
+
+    `typed` is what to do on the command line, where that differs from Python.
+    """
+
+    typed = ""
+
+    @property
+    def lines(self) -> tuple[str, str]:
+        """What the command prints."""
+        wrong, remedy = super().lines
+        return wrong, self.typed or remedy
 
 
 def _made(source: Path, trusted: frozenset[str]) -> Any:
@@ -179,13 +191,17 @@ def _made(source: Path, trusted: frozenset[str]) -> Any:
 
 
 def _refusal(name: str, untrusted: Iterable[str]) -> RefusedError:
-    listed = [_short(one) for one in sorted(set(untrusted))]
-    more = f" and {len(listed) - MAX_NAMES} more" if len(listed) > MAX_NAMES else ""
-    return RefusedError(
-        f"{name} holds what is not trusted, {', '.join(listed[:MAX_NAMES])}{more}",
-        do=f"if you know who made the file, allow it by load(path, trusted={listed[:MAX_NAMES]}), or by --trust for "
-        "each name.",
+    """The error for what is not trusted; what to do can be copied, in Python and on the command line."""
+    names = [printable(one) for one in sorted(set(untrusted))]
+    listed = [one for one in names if len(one) <= MAX_CHARACTERS][:MAX_NAMES]
+    more = f" and {len(names) - len(listed)} more" if len(names) > len(listed) else ""
+    error = RefusedError(
+        f"{name} holds what is not trusted, {', '.join(listed) or _short(names[0])}{more}",
+        do=f"if you know who made the file, allow it by load(path, trusted={listed}).",
     )
+    options = " ".join(f"--trust {shlex.quote(one)}" for one in listed)
+    error.typed = f"If you know who made the file, add this to the command: {options}"
+    return error
 
 
 def _reason(error: Exception) -> str:

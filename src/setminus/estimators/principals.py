@@ -13,7 +13,6 @@ import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
@@ -23,9 +22,10 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
-from setminus.core.groups import check_weights, group_name
+from setminus.core.checks import check_weights, group_name
 from setminus.errors import UserError
-from setminus.estimators.groups import Groups, check_every_class, group_frequencies
+from setminus.estimators.default_models import default_classifier
+from setminus.estimators.groups import UNSEEN, Groups, check_every_class, group_frequencies, rows_with_groups
 
 __all__ = [
     "GroupPrincipal",
@@ -182,7 +182,9 @@ class _AttributePrincipal(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise UserError(
                 f"X has {_num_samples(X)} rows, sensitive_features {len(codes)}", expected="the same number"
             )
-        check_every_class(codes, y_codes, groups.labels, self.classes_, weights)
+        if self.smoothing == 0:
+            # elsewhere a class that a group lacks has the pseudo-rows
+            check_every_class(codes, y_codes, groups.labels, self.classes_, weights)
         shape = len(groups.labels), len(self.classes_)
         self.group_proba_ = group_frequencies(codes, y_codes, shape, weights, self.smoothing)
         self.class_prior_ = np.bincount(y_codes, weights) / weights.sum()
@@ -210,7 +212,8 @@ class GroupPrincipal(_AttributePrincipal):
     n_bins : int, default=5
         Quantile bins of a continuous sensitive column.
     unseen : {"raise", "prior"}, default="raise"
-        A group at predict time that was not there at fit time: an error that names it, or p(y).
+        A group at predict time that was not there at fit time: an error that names it, or p(y). A row whose group is
+        missing is not counted by `fit`, and gets p(y).
 
     Attributes
     ----------
@@ -239,6 +242,7 @@ class GroupPrincipal(_AttributePrincipal):
         """Count the classes in each group; X is not used."""
         if self.unseen not in ("raise", "prior"):
             raise UserError(f"unseen is {self.unseen!r}", expected="'raise' or 'prior'")
+        X, y, sensitive_features, sample_weight = rows_with_groups(X, y, sensitive_features, sample_weight)
         self._learn_groups(X, y, sensitive_features, sample_weight, Groups(self.n_bins))
         return self
 
@@ -256,14 +260,24 @@ class GroupPrincipal(_AttributePrincipal):
             raise UserError(
                 f"X has {_num_samples(X)} rows, sensitive_features {len(codes)}", expected="the same number"
             )
-        if self.unseen == "raise" and (codes < 0).any():
+        if self.unseen == "raise" and (codes == UNSEEN).any():
             known = ", ".join(repr(group_name(label)) for label in self.groups_.labels[:10])
             raise UserError(
-                f"unseen group {self.groups_.unseen(sensitive_features, codes)} in {int((codes < 0).sum())} rows",
+                f"unseen group {self.groups_.unseen(sensitive_features, codes)} in {int((codes == UNSEEN).sum())} rows",
                 do=f"at fit time there were {known}. Fit on data with that group, or set unseen='prior'.",
             )
         proba: Proba = np.where(codes[:, None] < 0, self.class_prior_, self.group_proba_[codes])
         return proba
+
+    def group_features(self, full_proba: Proba, X: Any, *, sensitive_features: Any = None) -> Proba:
+        """One column for each group: 1 for the rows of the group. An unseen group has zeros."""
+        codes = self.groups_.codes(sensitive_features)
+        features: Proba = (codes[:, None] == np.arange(len(self.groups_.labels))).astype(np.float64)
+        return features
+
+
+JOINT_FOLDS = 2
+"""Folds of the out-of-fold p(u | x) that p(u | x, y) is learned from: each costs a fit of the attribute model."""
 
 
 class ProxyPrincipal(_AttributePrincipal):
@@ -271,6 +285,10 @@ class ProxyPrincipal(_AttributePrincipal):
 
     An attribute model learns p(u | x), and
 
+    - ``method="joint"``: the principal is that of "mixture". A logistic regression on out-of-fold log p(u | x) and the
+      label learns p(u | x, y) as well, and `TunedOrthogonalClassifier` uses it: how much more likely each pair of
+      group and label is for a row than on average, ``p(u, y | x) / p(u, y)``, with p(y | x) from the full classifier.
+      The most accurate decisions under a bound on equalized odds or demographic parity depend on these ratios.
     - ``method="mixture"``: ``principal(x) = sum_u p(u | x) * p(y | u)``. A heuristic: p(y | u) averaged over the
       groups that x may belong to. It equals p(y | z1) for some z1 only if y and x are independent given u. It is close
       to `GroupPrincipal` where x predicts the group well; elsewhere it is close to p(y), which removes nothing. It
@@ -282,8 +300,9 @@ class ProxyPrincipal(_AttributePrincipal):
     Parameters
     ----------
     attribute_model : classifier, default=HistGradientBoostingClassifier()
-        Predicts the group from X; `FrozenEstimator` takes a fitted one as it is.
-    method : {"mixture", "score"}, default="mixture"
+        Predicts the group from X, by default with text columns of a frame as categories; `FrozenEstimator` takes a
+        fitted one as it is.
+    method : {"joint", "mixture", "score"}, default="joint"
     smoothing : float, default=1.0
         See `GroupPrincipal`.
     n_bins : int, default=5
@@ -300,11 +319,14 @@ class ProxyPrincipal(_AttributePrincipal):
     class_prior_ : ndarray of shape (C,)
     """
 
+    group_prior_: Proba
+    _order: list[int]
+
     def __init__(
         self,
         attribute_model: Any = None,
         *,
-        method: Literal["mixture", "score"] = "mixture",
+        method: Literal["joint", "mixture", "score"] = "joint",
         smoothing: float = 1.0,
         n_bins: int = 5,
         cv: int = 5,
@@ -316,10 +338,11 @@ class ProxyPrincipal(_AttributePrincipal):
         self.cv = cv
 
     def fit(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> ProxyPrincipal:
-        """Fit p(u | x), and y given it."""
-        if self.method not in ("mixture", "score"):
-            raise UserError(f"method is {self.method!r}", expected="'mixture' or 'score'")
-        codes, _, _ = self._learn_groups(X, y, sensitive_features, sample_weight, Groups(self.n_bins))
+        """Fit p(u | x), and what the method learns from it."""
+        if self.method not in ("joint", "mixture", "score"):
+            raise UserError(f"method is {self.method!r}", expected="'joint', 'mixture' or 'score'")
+        X, y, sensitive_features, sample_weight = rows_with_groups(X, y, sensitive_features, sample_weight)
+        codes, y_codes, weights = self._learn_groups(X, y, sensitive_features, sample_weight, Groups(self.n_bins))
         labels = self.groups_.labels
         if len(labels) < 2:
             raise UserError(
@@ -327,8 +350,9 @@ class ProxyPrincipal(_AttributePrincipal):
             )
         # a tuple cannot be a class label
         names = np.array([group_name(label) if isinstance(label, tuple) else label for label in labels])
-        model = HistGradientBoostingClassifier(random_state=0) if self.attribute_model is None else self.attribute_model
+        model = default_classifier(X) if self.attribute_model is None else self.attribute_model
         attribute = names[codes]
+        self.group_prior_ = np.bincount(codes, weights, minlength=len(labels)) / weights.sum()
         self.attribute_model_ = fit_part("attribute_model", model, X, attribute, sample_weight=sample_weight)
         found = np.asarray(self.attribute_model_.classes_)
         if set(found.tolist()) != set(names.tolist()):
@@ -337,8 +361,12 @@ class ProxyPrincipal(_AttributePrincipal):
                 do="fit it on the same groups.",
             )
         self._order = [found.tolist().index(name) for name in names.tolist()]
+        if self.method == "joint":
+            proba = self._out_of_fold(model, X, attribute, sample_weight, JOINT_FOLDS)
+            features = _with_label(proba, y_codes, len(self.classes_))
+            self.joint_model_ = LogisticRegression(max_iter=1000, tol=1e-5).fit(features, codes, weights)
         if self.method == "score":
-            score = self._out_of_fold(model, X, attribute, sample_weight)
+            score = _score(self._out_of_fold(model, X, attribute, sample_weight, self.cv))
             bins = KBinsDiscretizer(20, strategy="uniform")
             head = make_pipeline(bins, LogisticRegression(max_iter=1000))
             self.score_model_ = fit_part("score model", head, score, y, sample_weight=sample_weight)
@@ -348,22 +376,46 @@ class ProxyPrincipal(_AttributePrincipal):
         """The principal probabilities of each row, from X alone."""
         check_is_fitted(self)
         attribute_proba = self.attribute_model_.predict_proba(X)[:, self._order]
-        if self.method == "mixture":
+        if self.method != "score":
             proba: Proba = attribute_proba @ self.group_proba_
         else:
             proba = self.score_model_.predict_proba(_score(attribute_proba))
         return proba
 
-    def _out_of_fold(self, model: Any, X: Any, attribute: NDArray[Any], sample_weight: Any) -> Proba:
+    def group_features(self, full_proba: Proba, X: Any) -> Proba:
+        """``p(u, y | x) / p(u, y)`` for each pair of label and group; p(u | x) for the other methods."""
+        check_is_fitted(self)
+        attribute_proba: Proba = self.attribute_model_.predict_proba(X)[:, self._order]
+        if self.method != "joint":
+            return attribute_proba
+        pairs = self.group_prior_[:, None] * self.group_proba_  # p(u, y)
+        n, n_classes = full_proba.shape
+        lifts = []
+        for k in range(n_classes):
+            given = _with_label(attribute_proba, np.full(n, k), n_classes)
+            lifts.append(full_proba[:, [k]] * self.joint_model_.predict_proba(given) / pairs[:, k])
+        return np.hstack(lifts)
+
+    def _out_of_fold(self, model: Any, X: Any, attribute: NDArray[Any], sample_weight: Any, cv: int) -> Proba:
         if isinstance(model, FrozenEstimator):
-            return _score(model.predict_proba(X)[:, self._order])
+            proba: Proba = model.predict_proba(X)[:, self._order]
+            return proba
         proba = np.empty((len(attribute), len(self._order)))
-        for train, test in StratifiedKFold(self.cv, shuffle=True, random_state=0).split(attribute, attribute):
+        for train, test in StratifiedKFold(cv, shuffle=True, random_state=0).split(attribute, attribute):
             weights = None if sample_weight is None else np.asarray(sample_weight)[train]
             rows, labels = _safe_indexing(X, train), attribute[train]
             fitted = fit_part("attribute_model", model, rows, labels, sample_weight=weights)
             proba[test] = fitted.predict_proba(_safe_indexing(X, test))
-        return _score(proba[:, self._order])
+        return proba[:, self._order]
+
+
+def _with_label(attribute_proba: Proba, y_codes: NDArray[Any], n_classes: int) -> Proba:
+    """Log-odds of each group against the last, the label, and their products."""
+    log_proba = np.log(np.clip(attribute_proba, 1e-3, 1))
+    odds = log_proba[:, :-1] - log_proba[:, -1:]
+    label = (y_codes[:, None] == np.arange(1, n_classes)).astype(np.float64)
+    products = (odds[:, :, None] * label[:, None, :]).reshape(len(odds), -1)
+    return np.hstack([odds, label, products])
 
 
 def _score(attribute_proba: Proba) -> Proba:

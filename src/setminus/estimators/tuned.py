@@ -1,110 +1,73 @@
-"""Strength and threshold under a fairness constraint, chosen without a held-out set."""
+"""A classifier within a bound on a fairness gap, with a certificate, chosen on out-of-fold predictions."""
 
 from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score, get_scorer
-from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from setminus.core import Agg, Constraint
+from setminus.core import Agg, Constraint, ConstraintOver
+from setminus.core.certificate import Certificate, rows_needed, smallest_tolerance
 from setminus.core.checks import OnViolation
-from setminus.core.groups import group_name
+from setminus.core.gaps import rates
 from setminus.errors import UserError
-from setminus.estimators.frontier import COUNTED, Frontier, Problem, check_tolerance, decide, gap_of, search
-from setminus.estimators.groups import Groups, check_every_class
+from setminus.estimators.folds import Parts, check_folds, out_of_fold_parts, stratified_folds
+from setminus.estimators.frontier import (
+    MIN_LOG,
+    Candidates,
+    Frontier,
+    check_tolerance,
+    decide,
+    gap_of,
+)
+from setminus.estimators.group_offsets import LinearGoal, offset_path
+from setminus.estimators.groupings import Groupings, needed_labels
+from setminus.estimators.groups import SmallGroups
 from setminus.estimators.orthogonal import Columns, OrthogonalClassifier, PrincipalMixin, Proba, subtract, tags_like
 from setminus.estimators.principals import check_classes
+from setminus.estimators.search import COUNTED, Costs, Floors, Problem, search
 from setminus.progress import tracked
 
-__all__ = ["Parts", "TunedOrthogonalClassifier", "check_folds", "out_of_fold_parts", "stratified_folds"]
-
-Parts = tuple[Proba, list[Proba], Proba]
-"""Full and principal probabilities of some rows, and the prior that goes with them."""
-
-Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
-
-
-def stratified_folds(cv: Any, X: Any, y: Any, strata: tuple[NDArray[np.intp], ...], seed: int) -> list[Fold]:
-    """Rows to learn from and rows to predict, for each fold.
-
-    Parameters
-    ----------
-    cv : int or splitter
-        A number deals the rows out stratum by stratum, so that every fold has rows of each one that can be spread.
-    X, y : the rows
-    strata : arrays of codes
-        Rows that agree in all of them are one stratum.
-    seed : int
-    """
-    if not isinstance(cv, int | np.integer):
-        return list(check_cv(cv, y, classifier=True).split(X, y))
-    if not 2 <= cv <= len(y):
-        raise UserError(f"cv is {cv} with {len(y)} rows", expected="at least 2 folds, and a row for each")
-    shuffled = np.random.default_rng(seed).permutation(len(y))
-    dealt = shuffled[np.lexsort([codes[shuffled] for codes in strata])]
-    fold = np.empty(len(y), dtype=np.intp)
-    fold[dealt] = np.arange(len(y)) % cv
-    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(cv)]
-
-
-def check_folds(folds: list[Fold], y: NDArray[Any], classes: NDArray[Any]) -> None:
-    """Raise where a fold has no rows to predict, or its training rows lack a class."""
-    for k, (train, test) in enumerate(folds, start=1):
-        absent = np.setdiff1d(classes, y[train]).tolist()
-        if absent or len(test) == 0:
-            lack = f"no row of class {absent} to learn from" if absent else "no row to predict"
-            raise UserError(
-                f"fold {k} of {len(folds)} has {lack}", do="pass a cv that shuffles and stratifies, such as a number."
-            )
-
-
-def out_of_fold_parts(
-    model: Any, X: Any, y: Any, groups: Any, sample_weight: Any, folds: list[Fold], n_jobs: int | None
-) -> list[Parts]:
-    """The parts of each fold's rows, by clones of an `OrthogonalClassifier` fitted on the other rows."""
-    jobs = (delayed(_parts)(model, X, y, groups, sample_weight, *fold) for fold in folds)
-    found = []
-    with tracked("fit on each fold", total=len(folds), unit="fits") as fits:
-        # as they are ready: progress is reported in this process, wherever the fits are done
-        for parts in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
-            fits.advance()
-            found.append(parts)
-    return found
-
-
-def _parts(model: Any, X: Any, y: Any, groups: Any, sample_weight: Any, train: Any, test: Any) -> Parts:
-    """Full and principal probabilities of the rows `test`, by models that have seen `train` only, and their prior."""
-    take = _safe_indexing
-    fitted = clone(model).fit(
-        take(X, train),
-        y[train],
-        sensitive_features=None if groups is None else take(groups, train),
-        sample_weight=None if sample_weight is None else sample_weight[train],
-    )
-    full, principals = fitted._parts(take(X, test), None if groups is None else take(groups, test))
-    return full, principals, fitted.class_prior_
-
+__all__ = ["STRENGTHS", "TunedOrthogonalClassifier"]
 
 # fine where the choice mostly falls
 STRENGTHS = (*(i / 50 for i in range(51)), *(1 + i / 10 for i in range(1, 11)))
 
+SCALES = (1.0, 0.75, 0.5, 0.25)
+"""Strengths at which fitted offsets are tried."""
+
+SEARCH_SHARE = 1 / 3
+"""Share of the rows that choose the candidates for a certificate; the others test them."""
+
+MAX_OFFSETS = 2000
+"""No offsets are fitted for more than this many features times classes."""
+
+NEAR_CONSTANT = 0.98
+"""A warning is given where more than this share of the rows gets one class, and fewer did by the full classifier."""
+
+LEVELS_DOWN = 0.05
+"""A warning is given where recall falls by more than this in a group and rises in none."""
+
 
 class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """An `OrthogonalClassifier` with strength and threshold chosen to keep a gap within a tolerance.
+    """A classifier whose gap between groups is within a tolerance, with a certificate, and as accurate as can be.
 
-    Full and principal classifiers predict each row out of fold. Strengths and thresholds are tried on these
-    predictions, and those with the highest score among ``gap <= tolerance`` are chosen. Then both classifiers are
-    fitted on all rows. The result is deterministic, and no prediction is randomized.
+    Full and principal classifiers predict each row out of fold. On these predictions candidates are chosen: the
+    paper's formula at many strengths, and offsets of the log-probabilities for what is known of a row's group, each
+    with many thresholds. Points that are hardly better than a constant decision are no candidates. The candidates are
+    tested from the smallest gap to the largest, and the last one whose gap is certified to be within the tolerance is
+    taken: the full classifier itself, where its own gap is certified. Then both classifiers are fitted on all rows.
+    The result is deterministic: no prediction is randomized.
 
     Parameters
     ----------
@@ -112,33 +75,80 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         See `OrthogonalClassifier`.
     constraint : {"equalized_odds", "demographic_parity", "equal_opportunity"}, default="equalized_odds"
         The gap between the groups to bound. Equal opportunity is the gap of recall; with two classes, the recall of
-        ``classes_[1]``: encode the favourable outcome as 1.
+        ``favorable_label``.
     agg : {"max", "sum"}, default="max"
         How equalized odds combines the gaps of the labels: Fairlearn takes the max, the paper the sum.
     tolerance : float, default=0.05
-        The largest allowed gap, out of fold: a finite number >= 0.
+        The largest allowed gap: a finite number >= 0.
+    constraint_over : {"crossed", "each", "both"}, default="crossed"
+        The groups that are compared where there are several sensitive columns: those of their crossing, those of each
+        column, or both.
+    min_group_size : int, default=2
+        Rows that a group must have, of each label that the constraint compares; demographic parity compares none, and
+        the rows of a group are counted together.
+    small_groups : {"merge", "drop", "raise"}, default="merge"
+        Groups with fewer rows: "merge" makes one group of them, or drops them where it is still too small; with "drop"
+        their rows train the models and count in no gap, as do rows whose group is missing; "raise" refuses them.
+    bins : dict, optional
+        Edges of numeric sensitive columns by name or position, such as ``{"age": [40, 62]}``: 40 to 61 is a group.
+    favorable_label : label, optional
+        The class that rates, recalls and floors refer to; by default ``classes_[1]``.
+    confidence : float or None, default=0.95
+        The chance, over the rows of `fit`, that the gap on new rows of the same distribution is within the tolerance
+        where `certificate_` says so. A frozen full classifier is tested exactly: a third of the rows chooses the
+        candidates and the others, which must not be its training rows, test them. Otherwise the certificate is
+        approximate: the rows that choose also test, at half the level, and the models are fitted again on all rows.
+        None takes the highest score among the points with ``gap <= tolerance`` out of fold, without a
+        certificate: on new rows the gap is often larger.
+    uncertified : {"warn", "raise"}, default="warn"
+        Where no candidate is certified: take the useful one whose gap is most likely within the tolerance and warn, or
+        raise an error.
     scoring : str or callable, default="accuracy"
         What to maximise: any scorer of scikit-learn, or a function of (estimator, X, y), which is slower. A scorer of
         probabilities ("roc_auc", "neg_log_loss") chooses the strength only and leaves the threshold at 0.5.
+    costs : dict, optional
+        ``{"fp": 1, "fn": 5}``: minimise the mean cost of errors between two classes, in place of `scoring`.
+    min_lead : float, default=0.7
+        A useful point keeps this share of the full classifier's lead over the best constant decision, in the score and
+        in balanced accuracy. 0 admits constant decisions.
+    min_selection_rate, max_selection_rate : float, optional
+        Bounds on the share of rows that are predicted to be the favourable one of two classes.
+    min_recall : float, optional
+        The least recall of the favourable one of two classes, or of each of more.
+    levelling : {None, "up"}, default=None
+        "up": the recall of the favourable class may fall in no group.
+    group_offsets : bool, default=True
+        Fit offsets for what the principal knows of the group. False searches the paper's formula alone.
     strengths : sequence of float, optional
-        Strengths to try; 0 to 1 in steps of 0.02 and on to 2 in steps of 0.1 by default.
+        Strengths of the formula to try; 0 to 1 in steps of 0.02 and on to 2 in steps of 0.1 by default.
     cv : int or splitter, default=5
         Folds, stratified by group and label where it is a number.
     n_jobs : int, optional
         Number of folds fitted in parallel, by joblib.
     random_state : int, default=0
-        Seed of the folds.
+        Seed of the folds and of the rows of the search.
 
     Attributes
     ----------
     classes_ : ndarray of shape (C,)
     model_ : OrthogonalClassifier
-        Fitted on all rows, with `strength_`.
+        The full and the principal classifier, fitted on all rows.
+    groups_ : Groupings
+        The groups that were compared: ``groups_.names``, and ``groups_.notes()`` on small and missing ones.
     strength_ : float
+        Of the formula, or of the fitted offsets; 0 is the full classifier.
+    group_offsets_ : ndarray of shape (M, C) or None
+        The offsets for the features of a row's group, times the strength; None for the paper's formula.
     threshold_ : float
-        Two classes: the second is predicted where its probability is at least this.
+        Two classes: the second is predicted where its probability is at least this. Assigning it moves it.
     offsets_ : ndarray of shape (C,)
         Added to the log-probabilities before the largest is taken.
+    certificate_ : Certificate or None
+        Tolerance, confidence, the bound on the gap, and the rows behind it; ``certificate_.certified`` is the result.
+    choice_ : {"certified", "left alone", "not certified", "searched"}
+        Why this point: "left alone" is the full classifier as it is.
+    warnings_ : list of str
+        What a user should know before using the model: a near constant decision, groups levelled down, no certificate.
     frontier_ : Frontier
         The trade-off between score and gap; ``frontier_.plot()`` draws it, and `at` chooses another point.
 
@@ -147,13 +157,13 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
     >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
     >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(0, 2, 4000)
-    >>> sex = np.where(rng.random(4000) < 0.2 + 0.6 * y, "m", "f")
-    >>> X = np.column_stack([y + rng.normal(size=4000), sex == "m"])
-    >>> model = TunedOrthogonalClassifier(LogisticRegression(), tolerance=0.05).fit(X, y, sensitive_features=sex)
-    >>> bool(model.frontier_.gap[model.frontier_.chosen] <= 0.05)
-    True
-    >>> freer = model.at(tolerance=0.2)
+    >>> y = rng.integers(0, 2, 20000)
+    >>> sex = np.where(rng.random(20000) < 0.2 + 0.6 * y, "m", "f")
+    >>> X = np.column_stack([y + rng.normal(size=20000), sex == "m"])
+    >>> model = TunedOrthogonalClassifier(LogisticRegression(), tolerance=0.15).fit(X, y, sensitive_features=sex)
+    >>> model.choice_, model.certificate_.certified, model.certificate_.bound <= 0.15
+    ('certified', True, True)
+    >>> freer = model.at(tolerance=0.3)
     >>> freer.score(X, y, sensitive_features=sex) >= model.score(X, y, sensitive_features=sex)
     True
     """
@@ -166,7 +176,21 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         constraint: Constraint = "equalized_odds",
         agg: Agg = "max",
         tolerance: float = 0.05,
+        constraint_over: ConstraintOver = "crossed",
+        min_group_size: int = 2,
+        small_groups: SmallGroups = "merge",
+        bins: Mapping[str | int, Sequence[float]] | None = None,
+        favorable_label: Any = None,
+        confidence: float | None = 0.95,
+        uncertified: Literal["warn", "raise"] = "warn",
         scoring: Any = "accuracy",
+        costs: dict[str, float] | None = None,
+        min_lead: float = 0.7,
+        min_selection_rate: float | None = None,
+        max_selection_rate: float | None = None,
+        min_recall: float | None = None,
+        levelling: Literal["up"] | None = None,
+        group_offsets: bool = True,
         strengths: ArrayLike | None = None,
         cv: Any = 5,
         prior: ArrayLike | str = "empirical",
@@ -182,7 +206,21 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         self.constraint = constraint
         self.agg = agg
         self.tolerance = tolerance
+        self.constraint_over = constraint_over
+        self.min_group_size = min_group_size
+        self.small_groups = small_groups
+        self.bins = bins
+        self.favorable_label = favorable_label
+        self.confidence = confidence
+        self.uncertified = uncertified
         self.scoring = scoring
+        self.costs = costs
+        self.min_lead = min_lead
+        self.min_selection_rate = min_selection_rate
+        self.max_selection_rate = max_selection_rate
+        self.min_recall = min_recall
+        self.levelling = levelling
+        self.group_offsets = group_offsets
         self.strengths = strengths
         self.cv = cv
         self.prior = prior
@@ -207,12 +245,9 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         sample_weight : array of shape (n,), optional
             Reaches the fits and the search.
         """
-        gap = gap_of(self.constraint, self.agg)
-        check_tolerance(self.tolerance)
-        strengths = np.atleast_1d(np.asarray(STRENGTHS if self.strengths is None else self.strengths, dtype=np.float64))
-        if strengths.ndim != 1 or len(strengths) == 0 or not ((strengths >= 0) & np.isfinite(strengths)).all():
-            raise UserError(f"strengths is {self.strengths!r}", expected="finite numbers >= 0")
+        strengths = self._check_settings()
         X, y, groups, sample_weight = self._check_fit(X, y, sensitive_features, sample_weight)
+        self._check_two_classes()
         if isinstance(self.full, FrozenEstimator):
             check_is_fitted(self.full)
             check_classes("full", self.full.classes_, self.classes_, other="y")
@@ -222,16 +257,24 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
                 do="pass sensitive_features= to fit, or set sensitive_columns=, which reads them from X.",
             )
         y_codes = np.searchsorted(self.classes_, y).astype(np.intp)
-        known = Groups(least=2)
-        codes = known.learn(groups, y_codes)
-        check_every_class(codes, y_codes, known.labels, self.classes_, sample_weight, known.least)
-        if len(known.labels) == 1:
+        needed = needed_labels(self.constraint, len(self.classes_), self._pos)
+        known = self.groups_ = Groupings(
+            self.constraint_over, least=self.min_group_size, small=self.small_groups, bins=self.bins
+        )
+        codes = known.learn(groups, y_codes, needed=needed, weights=sample_weight)
+        for note in known.notes():
+            warnings.warn(f"{note}.", UserWarning, stacklevel=2)
+        if not known.compares:
             warnings.warn(
-                f"all rows are in one group, {group_name(known.labels[0])!r}: there is no gap to bound, only the score "
-                "counts. Check sensitive_features.",
+                f"all rows are in one group, {known.names[0]!r}: there is no gap to bound, only the score counts. "
+                "Check sensitive_features.",
                 UserWarning,
                 stacklevel=2,
             )
+        promises = self.confidence is not None and known.compares
+        weights = np.ones(len(y)) if sample_weight is None else sample_weight
+        if promises:
+            self._check_rows(codes, y_codes, weights)
 
         self.model_ = OrthogonalClassifier(
             self.full,
@@ -241,44 +284,60 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
             sensitive_columns=self.sensitive_columns,
             principal_columns=self.principal_columns,
             on_violation=self.on_violation,
+            groupings=known if known.regroups else None,
         )
         folds = stratified_folds(self.cv, X, y, (codes, y_codes), self.random_state)
         rows = np.concatenate([test for _, test in folds])
         check_folds(folds, y, self.classes_)
-        weights = np.ones(len(y)) if sample_weight is None else sample_weight
-        check_every_class(codes[rows], y_codes[rows], known.labels, self.classes_, weights[rows])
+        known.check(codes[rows], y_codes[rows], self.classes_, weights[rows], needed)
         keyword = None if self.sensitive_columns is not None else groups
         parts = out_of_fold_parts(self.model_, X, y, keyword, sample_weight, folds, self.n_jobs)
+        scoring = (
+            (self.scoring if self.scoring in COUNTED else get_scorer(self.scoring))
+            if self.costs is None
+            else Costs(**self.costs)
+        )
         problem = Problem(
             y_codes[rows],
             codes[rows],
             self.classes_,
-            len(known.labels),
+            known.n_cells,
             weights[rows],
-            gap if len(known.labels) > 1 else _no_gap,
-            self.scoring if self.scoring in COUNTED else get_scorer(self.scoring),
+            known.gap(gap_of(self.constraint, self.agg, self._pos)),
+            scoring,
         )
-        with tracked("try strengths and thresholds"):
-            self.frontier_ = self._search(problem, parts, strengths)
+        # fresh rows for an exact certificate, where the models are not fitted again
+        searched = self._searched(problem) if promises and self._is_frozen else np.ones(len(rows), dtype=bool)
+        with tracked("try strengths, offsets and thresholds"):
+            self.frontier_ = self._search(problem.take(searched), _taken(parts, searched), strengths)
         if not np.isfinite(self.frontier_.score).any():
             raise UserError(
                 f"scoring is {self.scoring!r}, which gives no finite score for any strength and threshold",
                 do="choose another one, such as 'accuracy'.",
             )
+        if promises:
+            with tracked("test the candidates"):
+                tested = ~searched if self._is_frozen else searched
+                candidates = self._candidates(problem.take(tested), _taken(parts, tested))
+            self.frontier_ = replace(self.frontier_, candidates=candidates)
         with tracked("fit on all rows"):
             self.model_.fit(X, y, sensitive_features=keyword, sample_weight=sample_weight)
         self.classes_ = self.model_.classes_
-        return self._take(self.frontier_.best(self.tolerance))
+        return self._choose()
 
-    def at(self, *, tolerance: float | None = None, index: int | None = None) -> TunedOrthogonalClassifier:
-        """The same fitted model at another point of the frontier; nothing is fitted again.
+    def at(
+        self, *, tolerance: float | None = None, index: int | None = None, threshold: float | None = None
+    ) -> TunedOrthogonalClassifier:
+        """The same fitted model at another point; nothing is fitted again.
 
         Parameters
         ----------
         tolerance : float, optional
             The point that a fit with this tolerance on the same rows would choose.
         index : int, optional
-            That point of ``frontier_``; its gap becomes the copy's `tolerance`.
+            That point of ``frontier_``, without a certificate; its gap becomes the copy's `tolerance`.
+        threshold : float, optional
+            The chosen point with another threshold on the probability of ``classes_[1]``, without a certificate.
 
         Returns
         -------
@@ -286,28 +345,50 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
             A copy that shares the fitted parts; this one stays as it is.
         """
         check_is_fitted(self)
-        if (tolerance is None) == (index is None):
+        given = [
+            name
+            for name, value in (("tolerance=", tolerance), ("index=", index), ("threshold=", threshold))
+            if value is not None
+        ]
+        if len(given) != 1:
             raise UserError(
-                "at() got " + ("neither" if index is None else "both"), expected="either tolerance= or index="
+                "at() got " + (" and ".join(given) or "nothing"), expected="one of tolerance=, index= and threshold="
             )
         other = copy.copy(self)
         other.model_ = copy.copy(self.model_)
+        if threshold is not None:
+            other.threshold_ = threshold
+            return other
         if index is not None:
             other.tolerance = float(self.frontier_.gap[self.frontier_.at(index).chosen])
-            return other._take(index)
+            return other._take(index, "searched")
         check_tolerance(tolerance)
         other.tolerance = cast(float, tolerance)
-        return other._take(self.frontier_.best(other.tolerance))
+        return other._choose()
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Proba:
-        """The orthogonal probabilities at the chosen strength; `predict` applies the threshold to them."""
+        """The corrected probabilities; `predict` applies the threshold to them.
+
+        They are the paper's formula: of the principal classifier at the chosen strength, or of the one that the fitted
+        group offsets stand for.
+        """
         check_is_fitted(self)
-        return self.model_.predict_proba(X, sensitive_features=sensitive_features)
+        # a model of version 0.1.0 has none
+        offsets = getattr(self, "group_offsets_", None)
+        if offsets is None:
+            return self.model_.predict_proba(X, sensitive_features=sensitive_features)
+        full, _, features = self.model_._parts(X, sensitive_features, features=True)
+        log_proba = _log(full) - features @ offsets
+        log_proba -= log_proba.max(axis=1, keepdims=True)
+        proba: Proba = np.exp(log_proba)
+        proba /= proba.sum(axis=1, keepdims=True)
+        return proba
 
     def predict_log_proba(self, X: Any, *, sensitive_features: Any = None) -> Proba:
         """The log of `predict_proba`."""
-        check_is_fitted(self)
-        return self.model_.predict_log_proba(X, sensitive_features=sensitive_features)
+        with np.errstate(divide="ignore"):
+            log_proba: Proba = np.log(self.predict_proba(X, sensitive_features=sensitive_features))
+        return log_proba
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
         """The class at the chosen strength and threshold."""
@@ -320,48 +401,325 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         predicted = self.predict(X, sensitive_features=sensitive_features)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
-    def _search(self, problem: Problem, parts: list[Parts], strengths: NDArray[np.float64]) -> Frontier:
-        def one(strength: float) -> Frontier:
-            proba = np.concatenate(
-                [subtract(full, principals, prior, strength, self.on_violation) for full, principals, prior in parts]
-            )
-            with np.errstate(divide="ignore"):
-                log_proba = np.log(proba)
-            return search(problem, strength, log_proba)
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "threshold_":
+            if len(self.classes_) != 2:
+                raise AttributeError(f"a threshold is for 2 classes, here are {len(self.classes_)}: see offsets_.")
+            if not 0 < value < 1:
+                raise UserError(f"threshold is {value!r}", expected="a probability between 0 and 1")
+            self.offsets_ = np.array([0.0, np.log1p(-value) - np.log(value)])
+            # another decision than the one that was tested
+            self.certificate_: Certificate | None = None
+            self.choice_ = "searched"
+        super().__setattr__(name, value)
 
-        found = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(one)(strength) for strength in strengths)
+    def _check_settings(self) -> NDArray[np.float64]:
+        """Raise for a setting out of its range; return the strengths."""
+        check_tolerance(self.tolerance)
+        strengths = np.atleast_1d(np.asarray(STRENGTHS if self.strengths is None else self.strengths, dtype=np.float64))
+        if strengths.ndim != 1 or len(strengths) == 0 or not ((strengths >= 0) & np.isfinite(strengths)).all():
+            raise UserError(f"strengths is {self.strengths!r}", expected="finite numbers >= 0")
+        if self.confidence is not None and not 0.5 <= self.confidence < 1:
+            raise UserError(f"confidence is {self.confidence!r}", expected="a number from 0.5 to below 1, or None")
+        if self.uncertified not in ("warn", "raise"):
+            raise UserError(f"uncertified is {self.uncertified!r}", expected="'warn' or 'raise'")
+        if self.levelling not in (None, "up"):
+            raise UserError(f"levelling is {self.levelling!r}", expected="None or 'up'")
+        shares = ("min_lead", "min_selection_rate", "max_selection_rate", "min_recall")
+        for name in shares:
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= 1:
+                raise UserError(f"{name} is {value!r}", expected="a share from 0 to 1")
+        if self.costs is not None and (
+            {*self.costs} != {"fp", "fn"} or not all(0 < cost < np.inf for cost in self.costs.values())
+        ):
+            raise UserError(f"costs is {self.costs!r}", expected='two positive numbers, such as {"fp": 1, "fn": 5}')
+        return strengths
+
+    @property
+    def _pos(self) -> int | None:
+        """The code of the favourable label, where it is given."""
+        # models of earlier versions lack it
+        if getattr(self, "favorable_label", None) is None:
+            return None
+        found = np.flatnonzero(self.classes_ == self.favorable_label)
+        if len(found) == 0:
+            raise UserError(
+                f"favorable_label is {self.favorable_label!r}, y holds {self.classes_.tolist()}",
+                do="name one of these.",
+            )
+        return int(found[0])
+
+    def _check_two_classes(self) -> None:
+        """Raise where a setting is for two classes, and there are more."""
+        names = ("costs", "min_selection_rate", "max_selection_rate", "levelling")
+        given = [name for name in names if getattr(self, name) is not None]
+        if len(self.classes_) > 2 and given:
+            raise UserError(f"{given[0]} is for two classes, y has {len(self.classes_)}", do="leave it away.")
+
+    def _check_rows(self, cells: Any, y_codes: Any, weights: Any) -> None:
+        """Warn or raise before any fit where these rows could not certify the tolerance even for equal groups."""
+        by_cell = np.zeros((self.groups_.n_cells, len(self.classes_), 1))
+        np.add.at(by_cell[..., 0], (cells, y_codes), weights > 0)
+        for title, names, counts in self.groups_.each(by_cell):
+            self._check_counts(counts[..., 0], names, f" for {title}" if len(self.groups_.titles) > 1 else "")
+
+    def _check_counts(self, counts: Any, names: list[str], where: str) -> None:
+        # the rates of a good classifier, and equal groups: the smallest gap that can be hoped for
+        rough = np.where(np.eye(len(self.classes_), dtype=bool), 0.9, 0.1 / (len(self.classes_) - 1))
+        share = 1 - SEARCH_SHARE if self._is_frozen else 1.0
+        fresh = np.round(share * counts[:, :, None] * rough)
+        settings: dict[str, Any] = {**self._compared, "confidence": self.confidence}
+        smallest = smallest_tolerance(fresh, **settings)
+        if smallest <= self.tolerance:
+            return
+        came = (
+            f"with these rows the smallest {self.constraint.replace('_', ' ')} gap that can be certified at "
+            f"{self.confidence:g}{where} is about {smallest:.2g}, the tolerance is {self.tolerance:g}"
+        )
+        do = "raise the tolerance, merge small groups, or set confidence=None."
+        if self.tolerance >= 0.001:
+            needed = rows_needed(fresh, self.tolerance, **settings) / share
+            group = int(needed.argmax())
+            do = f"about {needed[group]:,.0f} more rows of group {names[group]!r} would be needed: {do}"
+        if self.uncertified == "raise":
+            raise UserError(came, do=do)
+        warnings.warn(f"{came}: {do}", UserWarning, stacklevel=4)
+
+    @property
+    def _compared(self) -> dict[str, Any]:
+        """What is compared, as the functions of `core.certificate` take it."""
+        return {"constraint": self.constraint, "agg": self.agg, "pos": self._pos}
+
+    @property
+    def _is_frozen(self) -> bool:
+        return isinstance(self.full, FrozenEstimator)
+
+    def _searched(self, problem: Problem) -> NDArray[np.bool_]:
+        """The rows that choose the candidates: the same share of each group and label."""
+        shuffled = np.random.default_rng([self.random_state, 1]).permutation(len(problem.y_codes))
+        by_cell = shuffled[np.lexsort([problem.y_codes[shuffled], problem.group_codes[shuffled]])]
+        searched = np.empty(len(by_cell), dtype=bool)
+        searched[by_cell] = np.arange(len(by_cell)) % round(1 / SEARCH_SHARE) == 0
+        return searched
+
+    def _search(self, problem: Problem, parts: list[Parts], strengths: NDArray[np.float64]) -> Frontier:
+        log_full = _log(np.concatenate([part.full for part in parts]))
+        problem = replace(problem, floors=self._floors(problem, log_full))
+        directions: list[Proba] = []
+        # quantiles may cut a number into fewer groups in one fold than in another: then there is nothing in common
+        columns = {0 if part.features is None else part.features.shape[1] for part in parts}
+        fits = len(columns) == 1 and 0 < min(columns) * len(self.classes_) <= MAX_OFFSETS
+        if self.group_offsets and problem.n_groups > 1 and fits:
+            directions = self._directions(problem, log_full, np.concatenate([part.features for part in parts]))
+
+        def one(strength: float, direction: int) -> Frontier:
+            return search(problem, strength, self._log_proba(parts, strength, direction, directions), direction)
+
+        tries = [(float(strength), -1) for strength in {0.0: None, **dict.fromkeys(strengths.tolist())}]
+        tries += [(scale, i) for i in range(len(directions)) for scale in SCALES]
+        found = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(one)(*each) for each in tries)
         agg = f" ({self.agg})" if self.constraint == "equalized_odds" else ""
-        every = Frontier(
-            np.concatenate([part.strength for part in found]),
-            np.concatenate([part.offsets for part in found]),
-            np.concatenate([part.score for part in found]),
-            np.concatenate([part.gap for part in found]),
-            score_name=self.scoring if isinstance(self.scoring, str) else "score",
+        every = replace(
+            Frontier.joined(found),
+            directions=np.array(directions) if directions else None,
+            score_name="negative mean cost"
+            if self.costs
+            else self.scoring
+            if isinstance(self.scoring, str)
+            else "score",
             gap_name=self.constraint + agg,
-            n_tried=sum(part.n_tried for part in found),
         )
         return every.thinned()
 
-    def _take(self, index: int) -> TunedOrthogonalClassifier:
-        self.frontier_ = self.frontier_.at(index)
-        point = self.frontier_.chosen
-        self.strength_ = self.model_.strength = float(self.frontier_.strength[point])
-        self.offsets_ = self.frontier_.offsets[point]
-        if len(self.classes_) == 2:
-            self.threshold_ = float(self.frontier_.threshold[point])
-        if self.frontier_.gap[point] > self.tolerance:
-            warnings.warn(
-                f"no strength and threshold keeps the {self.constraint} gap within {self.tolerance:g} out of fold: the "
-                f"smallest gap found, {self.frontier_.gap[point]:.3g}, is used. Raise the tolerance, or try another "
-                "principal.",
-                UserWarning,
-                stacklevel=3,
+    def _floors(self, problem: Problem, log_full: Proba) -> Floors:
+        """The floors of a useful decision, from the full classifier's own and from constant ones."""
+        n_classes = len(self.classes_)
+        constant = [np.full(len(log_full), k, dtype=np.intp) for k in range(n_classes)]
+        base = decide(log_full, np.zeros(n_classes))
+        tables = np.array([problem.table(predictions) for predictions in [*constant, base]])
+        with warnings.catch_warnings():
+            # a score such as precision is undefined for a constant
+            warnings.simplefilter("ignore")
+            scores = problem.score(tables, lambda i: [*constant, base][i], log_full)
+        recall = np.diagonal(rates(tables[-1].sum(axis=0)))
+        lead = scores[-1] - np.max(np.nan_to_num(scores[:-1], nan=-np.inf))
+        finite = problem.sees_decisions and np.isfinite(lead) and lead > 0
+        balanced = float(np.nanmean(recall))
+        selected = 1 if self._pos is None else self._pos
+        return Floors(
+            score=float(scores[-1] - (1 - self.min_lead) * lead) if finite else -np.inf,
+            balanced_accuracy=balanced - (1 - self.min_lead) * max(balanced - 1 / n_classes, 0.0),
+            selection_rate=(
+                0.0 if self.min_selection_rate is None else self.min_selection_rate,
+                1.0 if self.max_selection_rate is None else self.max_selection_rate,
+            ),
+            recall=0.0 if self.min_recall is None else self.min_recall,
+            group_recall=rates(tables[-1])[:, selected, selected] if self.levelling == "up" else None,
+            selected=selected,
+        )
+
+    def _directions(self, problem: Problem, log_full: Proba, features: Proba) -> list[Proba]:
+        """Group offsets for each bound on the gap; for a score that is not linear, those of two that are."""
+        n_classes = len(self.classes_)
+        cells = problem.group_codes * n_classes + problem.y_codes
+        counted = np.bincount(cells, problem.weights, minlength=problem.n_groups * n_classes)
+        totals: Proba = counted.astype(np.float64).reshape(problem.n_groups, n_classes)
+        right = np.eye(n_classes) * totals[:, :, None]
+        accuracy, balanced = right / totals.sum(), right / np.maximum(totals.sum(axis=0), 1e-300)[:, None] / n_classes
+        gains = {"accuracy": [accuracy], "balanced_accuracy": [balanced]}.get(self.scoring, [accuracy, balanced])
+        if self.costs is not None:
+            costs = np.array([[0.0, self.costs["fp"]], [self.costs["fn"], 0.0]])
+            # in units of the mean cost of an error, so that the penalties have the same weight for all costs
+            gains = [-costs / costs.sum() * 2 * totals[:, :, None] / totals.sum()]
+        share = {"sum": 1 / n_classes, "max": 1.0}[self.agg if self.constraint == "equalized_odds" else "max"]
+        found = []
+        for gain in gains:
+            floors = problem.floors.linear(totals)
+            goal = LinearGoal(
+                self.constraint, gain, share * 2 / n_classes, floors, members=self.groups_.members_each, pos=self._pos
             )
+            found += offset_path(log_full, features, cells, problem.weights, goal, seed=self.random_state)
+        return found
+
+    def _log_proba(self, parts: list[Parts], strength: float, direction: int, directions: Any) -> Proba:
+        """The log-probabilities of the rows of all folds at a point, before its offsets."""
+        if direction < 0:
+            return _log(
+                np.concatenate(
+                    [subtract(one.full, one.principals, one.prior, strength, self.on_violation) for one in parts]
+                )
+            )
+        offsets = strength * directions[direction]
+        log_proba: Proba = np.concatenate([_log(one.full) - one.features @ offsets for one in parts])
+        # normalised, so that a threshold is one on the probability
+        log_proba -= np.logaddexp.reduce(log_proba, axis=1, keepdims=True)
+        return log_proba
+
+    def _candidates(self, problem: Problem, parts: list[Parts]) -> Candidates:
+        """The points that are worth a test, with the rows that test them."""
+        frontier = self.frontier_
+        base, points = frontier.untouched, list(dict.fromkeys(frontier.ladder()))
+        if self._may_leave_alone:
+            # nothing is gained by a larger gap than the full classifier's own
+            points = [i for i in points if i != base and frontier.gap[i] <= frontier.gap[base]] + [base]
+        tables, squares = [], []
+        for i in points:
+            direction = -1 if frontier.direction is None else int(frontier.direction[i])
+            log_proba = self._log_proba(parts, float(frontier.strength[i]), direction, frontier.directions)
+            predictions = decide(log_proba, frontier.offsets[i])
+            tables.append(problem.table(predictions))
+            squares.append(problem.squares(predictions))
+        weighted = None if squares[0] is None else np.array(squares)
+        gaps, members = frontier.gap[points], self.groups_.members_each
+        return Candidates(np.array(points, dtype=np.intp), gaps, np.array(tables), weighted, self._is_frozen, members)
+
+    @property
+    def _may_leave_alone(self) -> bool:
+        """Another score than accuracy asks for another threshold than the full classifier's own."""
+        return self.costs is None and self.scoring == "accuracy"
+
+    def _choose(self) -> TunedOrthogonalClassifier:
+        """Take the best point for the tolerance and the confidence."""
+        candidates = self.frontier_.candidates
+        if candidates is None or self.confidence is None:
+            return self._take(self.frontier_.best(self.tolerance), "searched")
+        tolerance, confidence = self.tolerance, self.confidence
+        gap_settings = (self.constraint, self.agg, self._pos)
+        found = candidates.certified(tolerance, confidence, *gap_settings)
+        base = len(candidates.points) - 1 if self._may_leave_alone else None
+        choice = "certified" if found != base else "left alone"
+        passed = found is not None
+        if found is None:
+            of_base = (
+                candidates.certificate(base, tolerance, confidence, *gap_settings, certified=False) if base else None
+            )
+            if of_base is not None and of_base.gap <= of_base.noise_floor.expected:
+                found, choice = base, "left alone"
+            else:
+                chances = np.array(
+                    [candidates.p_value(i, tolerance, *gap_settings) for i in range(len(candidates.gaps))]
+                )
+                gap = self.groups_.gap(gap_of(*gap_settings))(candidates.tables)
+                # the fairest, or a better one that is about as likely to be within the tolerance
+                likely = np.flatnonzero(chances <= 2 * chances.min()) if chances.min() < 0.5 else [gap.argmin()]
+                found = int(max(likely, key=lambda i: self.frontier_.score[candidates.points[i]]))
+                choice = "not certified"
+        certificate = candidates.certificate(cast(int, found), tolerance, confidence, *gap_settings, certified=passed)
+        return self._take(int(candidates.points[found]), choice, certificate)
+
+    def _take(self, index: int, choice: str, certificate: Certificate | None = None) -> TunedOrthogonalClassifier:
+        self.frontier_ = self.frontier_.at(index)
+        frontier, point = self.frontier_, self.frontier_.chosen
+        self.strength_ = float(frontier.strength[point])
+        direction = -1 if frontier.direction is None else int(frontier.direction[point])
+        fitted = None if direction < 0 or frontier.directions is None else frontier.directions[direction]
+        self.group_offsets_ = None if fitted is None else self.strength_ * fitted
+        self.model_.strength = self.strength_ if direction < 0 else 0.0
+        self.offsets_ = frontier.offsets[point]
+        if len(self.classes_) == 2:
+            # as it stands in the frontier: assigned, it would move the offsets
+            self.__dict__["threshold_"] = float(frontier.threshold[point])
+        self.choice_, self.certificate_ = choice, certificate
+        self.warnings_ = self._warnings()
+        for message in self.warnings_:
+            warnings.warn(message, UserWarning, stacklevel=4)
         return self
+
+    def _warnings(self) -> list[str]:
+        """What a user should know of the chosen point before using it."""
+        frontier, point, found = self.frontier_, self.frontier_.chosen, []
+        gap, name = float(frontier.gap[point]), self.constraint.replace("_", " ")
+        certificate = self.certificate_
+        if self.choice_ == "not certified" and certificate is not None:
+            found.append(
+                f"no useful decision is certified to keep the {name} gap within {self.tolerance:g}: the most likely "
+                f"one is used, with a gap of {certificate.gap:.3g} and a bound of {certificate.bound:.3g}. "
+                "Raise the tolerance, lower min_lead, or use more rows."
+            )
+        elif self.choice_ == "searched" and gap > self.tolerance:
+            found.append(
+                f"no useful decision keeps the {name} gap within {self.tolerance:g} out of fold: the smallest gap, "
+                f"{gap:.3g}, is used. Raise the tolerance, lower min_lead, or try another "
+                "principal."
+            )
+        if frontier.useful is not None and not frontier.useful[point]:
+            found.append("no decision keeps the floors (min_lead and others): lower them, or raise the tolerance.")
+        if frontier.tables is None:
+            return found
+        before, after = frontier.tables[frontier.untouched], frontier.tables[point]
+        shares = after.sum(axis=(0, 1)) / after.sum()
+        if shares.max() > NEAR_CONSTANT > before.sum(axis=(0, 1)).max() / before.sum():
+            label = self.classes_.tolist()[int(shares.argmax())]
+            found.append(
+                f"{100 * shares.max():.1f} % of the rows are predicted to be {label!r}: a near constant decision."
+            )
+        if len(self.classes_) == 2:
+            at = 1 if self._pos is None else self._pos
+            after, before = self.groups_.table(after), self.groups_.table(before)
+            change = rates(after)[:, at, at] - rates(before)[:, at, at]
+            if np.nanmax(change) <= 0 and np.nanmin(change) < -LEVELS_DOWN:
+                found.append(
+                    f"the recall of {self.classes_.tolist()[at]!r} falls by up to {-np.nanmin(change):.2f} in a group "
+                    "and rises in none: the groups are levelled down. levelling='up' forbids it."
+                )
+        highest = max(STRENGTHS if self.strengths is None else np.atleast_1d(self.strengths))
+        if self.group_offsets_ is None and self.strength_ == highest > 0:
+            found.append(f"the chosen strength {highest:g} is the largest that was tried: try larger strengths.")
+        return found
 
     def __sklearn_tags__(self) -> Any:
         return tags_like(self, super().__sklearn_tags__(), self.full)
 
 
-def _no_gap(tables: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.zeros(tables.shape[:-3])
+def _log(proba: Proba) -> Proba:
+    """Logs of probabilities, finite where they are 0."""
+    with np.errstate(divide="ignore"):
+        log_proba: Proba = np.maximum(np.log(np.asarray(proba, np.float64)), MIN_LOG)
+    return log_proba
+
+
+def _taken(parts: list[Parts], rows: NDArray[np.bool_]) -> list[Parts]:
+    """The parts for some of the rows of all folds."""
+    ends = np.cumsum([len(part.full) for part in parts])[:-1]
+    return [part.take(mask) for part, mask in zip(parts, np.split(rows, ends), strict=True)]

@@ -1,6 +1,6 @@
 """A contour follows the level of its surface."""
 
-from setminus.charts.contour import contour
+from setminus.charts.surface import contour
 
 
 def test_a_contour_is_where_the_surface_has_its_level():

@@ -1,0 +1,86 @@
+"""A gap over several groupings is the largest of the gaps by each of them, computed one by one."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from setminus import demographic_parity_gap, equalized_odds_gap
+from setminus.core.gaps import count_table, demographic_parity_from_table, equalized_odds_from_table
+from setminus.estimators.groupings import Groupings, needed_labels
+
+
+@pytest.fixture
+def people():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"sex": rng.choice(["f", "m"], 2000), "age": rng.integers(20, 80, 2000)})
+    y = rng.integers(0, 2, 2000)
+    # women over 62 are treated differently: sex and age alone hardly show it
+    odd = (frame["sex"] == "f") & (frame["age"] >= 62)
+    return frame, y, np.where(rng.random(2000) < 0.3 + 0.5 * odd, 1, y)
+
+
+def by_hand(metric, groups, y, decisions):
+    inside = groups.notna().to_numpy() if groups.ndim == 1 else groups.notna().all(axis=1).to_numpy()
+    return metric(y[inside], decisions[inside], sensitive_features=groups[inside].to_numpy())
+
+
+@pytest.mark.parametrize("over", ["each", "crossed", "both"])
+@pytest.mark.parametrize("missing", [0, 300])
+def test_the_gap_is_the_largest_over_the_groupings(people, over, missing):
+    frame, y, decisions = people
+    frame = frame.assign(sex=frame["sex"].astype(object).where(np.arange(2000) >= missing, None))
+    old = pd.cut(frame["age"], [0, 39, 61, 200], labels=["a", "b", "c"]).astype(str)
+    known = Groupings(over, bins={"age": [40, 62]})
+    cells = known.learn(frame, y)
+    table = count_table(cells, y, decisions, (known.n_cells, 2, 2))
+    assert table.sum() == 2000, "rows in no group are counted, and compared with none"
+    for metric, from_table in (
+        (equalized_odds_gap, equalized_odds_from_table),
+        (demographic_parity_gap, demographic_parity_from_table),
+    ):
+        each = [by_hand(metric, groups, y, decisions) for groups in (frame["sex"], old)]
+        crossed = by_hand(metric, pd.DataFrame({"sex": frame["sex"], "old": old}).astype(object), y, decisions)
+        expected = {"each": max(each), "crossed": crossed, "both": max(*each, crossed)}
+        found = known.gap(from_table)(np.stack([table, table * 2]))
+        np.testing.assert_allclose(found, [expected[over]] * 2, atol=1e-12)
+        assert crossed > max(each) + 0.05, "otherwise the three could not be told apart"
+
+
+def test_each_grouping_is_told_apart(people):
+    frame, y, _ = people
+    known = Groupings("both", bins={"age": [40]})
+    known.learn(frame, y)
+    assert known.titles == ["sex", "age", "sex x age"]
+    assert known.names[:4] == ["f", "m", "age below 40", "age 40 and above"] and "f, age below 40" in known.names
+    assert known.grouping.tolist() == [0, 0, 1, 1, 2, 2, 2, 2]
+    assert known.members.sum(axis=1).tolist() == [2, 2, 2, 2, 1, 1, 1, 1]
+
+
+def test_small_crossings_stop_nothing_where_each_column_is_compared():
+    frame = pd.DataFrame({"sex": ["f"] * 30 + ["m"] * 31, "race": ["a"] * 29 + ["b"] + ["b"] * 30 + ["a"]})
+    y = np.arange(61) % 2
+    known = Groupings("each", least=10, small="raise")
+    known.learn(frame, y)
+    assert known.names == ["f", "m", "a", "b"]
+    with pytest.raises(ValueError, match=r"too few rows: 'f, b' \(1\), 'm, a' \(1\)"):
+        Groupings("crossed", least=10, small="raise").learn(frame, y)
+
+
+def test_a_principal_is_given_the_crossed_groups_by_name():
+    frame = pd.DataFrame({"sex": ["f", "m", None] * 20, "old": [0, 1, 1] * 20})
+    known = Groupings("crossed", least=2)
+    known.learn(frame, np.arange(60) % 2)
+    assert known.named(frame)[:3].tolist() == ["f, old 0", "m, old 1", None]
+
+
+def test_which_labels_are_compared():
+    assert needed_labels("equalized_odds", 3) == [0, 1, 2] == needed_labels("equal_opportunity", 3)
+    assert needed_labels("equal_opportunity", 2) == [1] and needed_labels("equal_opportunity", 2, favorable=0) == [0]
+    assert needed_labels("demographic_parity", 3) == []
+
+
+def test_one_grouping_of_all_rows_keeps_the_gap_as_it_is(people):
+    frame, y, _ = people
+    known = Groupings("crossed")
+    known.learn(frame["sex"], y)
+    assert known.gap(equalized_odds_from_table) is equalized_odds_from_table

@@ -1,0 +1,115 @@
+"""The tuned classifier with groups as data have them: small, missing, cut at given edges, and several of them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import setminus
+from setminus import GroupPrincipal, ProxyPrincipal, TunedOrthogonalClassifier, equalized_odds_gap
+from setminus.core.gaps import equalized_odds_from_table
+
+QUICK = {"cv": 2, "strengths": [0.0, 0.5, 1.0], "confidence": None, "group_offsets": False, "min_lead": 0.0}
+
+
+@pytest.fixture(scope="module")
+def people():
+    rng = np.random.default_rng(0)
+    n = 1200
+    race = rng.choice(["a", "b"], n).astype(object)
+    race[:12], race[12:14] = "c", "d"
+    age = rng.integers(20, 80, n)
+    y = (rng.normal(size=n) + (race == "a") + 0.5 * (age >= 40) > 0.8).astype(int)
+    x = np.column_stack([y + rng.normal(size=n), (race == "a") + 0.3 * rng.normal(size=n)])
+    race[rng.random(n) < 0.1] = None
+    return x, y, pd.DataFrame({"race": race, "age": age})
+
+
+def fitted(people, groups, principal=None, **options):
+    x, y, _ = people
+    model = TunedOrthogonalClassifier(LogisticRegression(), principal, **{**QUICK, "tolerance": 0.1, **options})
+    return model.fit(x, y, sensitive_features=groups)
+
+
+@pytest.mark.parametrize("principal", [GroupPrincipal(), ProxyPrincipal(LogisticRegression(), method="mixture")])
+def test_small_and_missing_groups_train_and_do_not_count_in_the_gap(people, principal, tmp_path):
+    x, y, groups = people
+    race = groups["race"]
+    with pytest.warns(UserWarning, match="rows have no race: they train the model and count in no gap"):
+        model = fitted(people, race, principal, min_group_size=20, small_groups="drop")
+    assert model.groups_.names == ["a", "b"] and model.groups_.crossed.dropped.keys() == {"c", "d"}
+    # the gap is that of rows with a group: the others are as if they were not there
+    keyword = {"sensitive_features": race} if isinstance(principal, GroupPrincipal) else {}
+    decisions = model.predict(x, **keyword)
+    inside = race.isin(["a", "b"]).to_numpy()
+    assert equalized_odds_gap(y[inside], decisions[inside], sensitive_features=race[inside]) < 0.2
+    again = setminus.load(setminus.save(model, tmp_path / "m.skops"))
+    np.testing.assert_array_equal(again.predict(x, **keyword), decisions)
+
+
+@pytest.mark.filterwarnings("ignore:.*train the model:UserWarning")
+def test_a_group_is_missed_only_where_the_constraint_needs_it(people):
+    x, y, groups = people
+    lacks = np.where((groups["race"] == "b") & (y == 1), 0, y)
+    model = TunedOrthogonalClassifier(LogisticRegression(), constraint="demographic_parity", min_group_size=20, **QUICK)
+    model.fit(x, lacks, sensitive_features=groups["race"])
+    assert "b" in model.groups_.names
+    with pytest.raises(ValueError, match="fewer than two groups have enough rows"):
+        model.set_params(constraint="equalized_odds", min_group_size=20).fit(
+            x, lacks, sensitive_features=groups["race"]
+        )
+    with pytest.raises(ValueError, match="groups with too few rows"):
+        model.set_params(small_groups="raise").fit(x, lacks, sensitive_features=groups["race"])
+
+
+@pytest.mark.filterwarnings("ignore:.*(train the model|merged):UserWarning")
+def test_each_attribute_is_within_the_tolerance_and_the_crossing_where_asked(people):
+    _, _, groups = people
+    found = {}
+    for over in ("each", "both"):
+        model = fitted(people, groups, constraint_over=over, bins={"age": [40]}, min_group_size=20)
+        frontier = model.frontier_
+        found[over] = model.groups_.titles
+        assert frontier.gap[frontier.chosen] <= 0.1 or model.warnings_
+        by_cell = frontier.tables[frontier.chosen]
+        gaps = [equalized_odds_from_table(table) for _, _, table in model.groups_.each(by_cell)]
+        assert frontier.gap[frontier.chosen] == pytest.approx(max(gaps))
+    assert found == {"each": ["race", "age"], "both": ["race", "age", "race x age"]}
+
+
+@pytest.mark.filterwarnings("ignore:.*(train the model|strength):UserWarning")
+def test_the_favourable_label_is_the_one_that_equal_opportunity_compares(people):
+    x, y, groups = people
+    names = np.where(y == 1, "denied", "granted")
+    race = groups["race"].where(groups["race"].isin(["a", "b"]), None)
+    gaps = {}
+    for favorable in ("granted", "denied"):
+        model = TunedOrthogonalClassifier(
+            LogisticRegression(), constraint="equal_opportunity", favorable_label=favorable, tolerance=0.02, **QUICK
+        ).fit(x, names, sensitive_features=race)
+        frontier = model.frontier_
+        table = model.groups_.table(frontier.tables[frontier.untouched])
+        gaps[favorable] = float(frontier.gap[frontier.untouched])
+        at = ["denied", "granted"].index(favorable)
+        recall = table[:, at, at] / table[:, at].sum(axis=1)
+        assert gaps[favorable] == pytest.approx(np.ptp(recall))
+    assert abs(gaps["granted"] - gaps["denied"]) > 0.01, "otherwise the two could not be told apart"
+    with pytest.raises(ValueError, match="favorable_label is 'given', y holds"):
+        model.set_params(favorable_label="given").fit(x, names, sensitive_features=race)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_certificate_over_several_groupings_holds_for_each(people):
+    _, _, groups = people
+    model = fitted(
+        people, groups, constraint_over="each", bins={"age": [40]}, min_group_size=20, confidence=0.9, tolerance=0.3
+    )
+    one = fitted(people, groups["race"], min_group_size=20, confidence=0.9, tolerance=0.3)
+    assert model.certificate_ is not None and model.frontier_.candidates.members is not None
+    candidates = model.frontier_.candidates
+    for i in range(len(candidates.points)):
+        each = [setminus.certify(table, tolerance=0.3, confidence=0.95).bound for table, _ in candidates.counts(i)]
+        assert candidates.certificate(i, 0.3, 0.9, "equalized_odds", "max", certified=True).bound == pytest.approx(
+            max(each)
+        )
+    assert len(one.groups_.members_each) == 1
