@@ -5,8 +5,11 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -16,6 +19,7 @@ from setminus.adaptation.adapter import OrthogonalAdapter
 from setminus.estimators.persistence import load, save
 
 METHODS = ("vada_orthogonal", "vada", "vada_iw", "dann", "source_only")
+PRIORS = ("equal", "target")
 
 
 def accuracy(method, problem, seed, **options):
@@ -90,7 +94,9 @@ def test_one_seed_one_result_and_the_global_generators_are_left_alone(moons):
     X, y, sample_domain = moons(0, n=60)
     before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
     probas = [
-        OrthogonalAdapter(steps=15, random_state=seed).fit(X, y, sample_domain=sample_domain).predict_proba(X)
+        OrthogonalAdapter("vada_orthogonal", steps=15, random_state=seed)
+        .fit(X, y, sample_domain=sample_domain)
+        .predict_proba(X)
         for seed in (3, 3, 4)
     ]
     np.testing.assert_array_equal(probas[0], probas[1])
@@ -102,7 +108,9 @@ def test_one_seed_one_result_and_the_global_generators_are_left_alone(moons):
 @pytest.mark.parametrize("label_shift", ["em", "bbse", "pseudo"])
 def test_each_estimate_of_the_shift(label_shift, moons):
     X, y, sample_domain = moons(0, degrees=0.0)
-    model = OrthogonalAdapter(label_shift=label_shift, steps=200).fit(X, y, sample_domain=sample_domain)
+    model = OrthogonalAdapter("vada_orthogonal", label_shift=label_shift, steps=200).fit(
+        X, y, sample_domain=sample_domain
+    )
     assert model.target_prior_.sum() == pytest.approx(1)
     assert model.target_prior_[1] == pytest.approx(0.8, abs=0.1)
 
@@ -110,7 +118,9 @@ def test_each_estimate_of_the_shift(label_shift, moons):
 def test_a_shrunk_estimate_lies_between_that_of_the_method_and_equal_frequencies(moons):
     X, y, sample_domain = moons(0)
     plain, half, whole = (
-        OrthogonalAdapter(steps=50, shrinkage=shrinkage).fit(X, y, sample_domain=sample_domain).target_prior_
+        OrthogonalAdapter("vada_orthogonal", steps=50, shrinkage=shrinkage)
+        .fit(X, y, sample_domain=sample_domain)
+        .target_prior_
         for shrinkage in (0.0, 0.5, 1.0)
     )
     np.testing.assert_allclose(half, (plain + 0.5) / 2)
@@ -122,11 +132,11 @@ def test_names_of_classes_and_columns_scales_and_a_pipeline(moons):
     X, y, sample_domain = moons(0, n=80)
     names = np.array(["down", "up"])[y]
     frame = pd.DataFrame(1000 * X + 5000, columns=["east", "north"])
-    model = OrthogonalAdapter(steps=30).fit(frame, names, sample_domain=sample_domain)
+    model = OrthogonalAdapter("vada_orthogonal", steps=30).fit(frame, names, sample_domain=sample_domain)
     assert set(model.predict(frame)) <= {"down", "up"}
     assert list(model.feature_names_in_) == ["east", "north"]
     # features are standardised: their units do not matter
-    plain = OrthogonalAdapter(steps=30).fit(X, y, sample_domain=sample_domain)
+    plain = OrthogonalAdapter("vada_orthogonal", steps=30).fit(X, y, sample_domain=sample_domain)
     np.testing.assert_allclose(model.predict_proba(frame), plain.predict_proba(X), atol=1e-3)
     piped = make_pipeline(FunctionTransformer(), clone(plain))
     piped.fit(X, y, orthogonaladapter__sample_domain=sample_domain)
@@ -135,7 +145,7 @@ def test_names_of_classes_and_columns_scales_and_a_pipeline(moons):
 
 def test_a_saved_model_predicts_the_same(moons, tmp_path):
     X, y, sample_domain = moons(0, n=60)
-    model = OrthogonalAdapter(steps=10).fit(X, y, sample_domain=sample_domain)
+    model = OrthogonalAdapter("vada_orthogonal", steps=10).fit(X, y, sample_domain=sample_domain)
     name = "setminus.adaptation.adapter.OrthogonalAdapter"
     again = load(save(model, tmp_path / "adapter.skops"), trusted=[name])
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
@@ -143,7 +153,7 @@ def test_a_saved_model_predicts_the_same(moons, tmp_path):
 
 def test_predicting_needs_no_torch_and_fitting_says_what_to_install(moons, monkeypatch):
     X, y, sample_domain = moons(0, n=60)
-    model = OrthogonalAdapter(steps=10).fit(X, y, sample_domain=sample_domain)
+    model = OrthogonalAdapter("vada_orthogonal", steps=10).fit(X, y, sample_domain=sample_domain)
     expected = model.predict_proba(X)
     monkeypatch.setitem(sys.modules, "torch", None)
     np.testing.assert_array_equal(model.predict_proba(X), expected)
@@ -151,10 +161,82 @@ def test_predicting_needs_no_torch_and_fitting_says_what_to_install(moons, monke
         clone(model).fit(X, y, sample_domain=sample_domain)
 
 
+def test_a_known_mix_is_used_instead_of_an_estimate(moons):
+    X, y, sample_domain = moons(0)
+    estimated, known = (
+        OrthogonalAdapter("vada_orthogonal", steps=30, target_prior=prior).fit(X, y, sample_domain)
+        for prior in (None, [0.5, 0.5])
+    )
+    np.testing.assert_allclose(known.target_prior_, [0.5, 0.5])
+    assert abs(estimated.target_prior_[0] - 0.5) > 0.01
+    assert np.abs(known.predict_proba(X) - estimated.predict_proba(X)).max() > 1e-6
+    with pytest.raises(ValueError, match=r"target_prior has shape \(3,\)"):
+        OrthogonalAdapter("vada_orthogonal", steps=1, target_prior=[0.2, 0.2, 0.6]).fit(X, y, sample_domain)
+
+
+def test_the_source_alone_corrected_for_the_target():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 0, 1], [900, 100, 100, 900])
+    X, domain = rng.normal(size=(2000, 3)) + 0.8 * y[:, None], np.repeat([1, -1], 1000)
+    new, truth = X[domain < 0], y[domain < 0]
+    plain, corrected = (
+        OrthogonalAdapter("source_only", steps=150, predict_prior=prior).fit(X, y, domain) for prior in PRIORS
+    )
+    assert abs(corrected.target_prior_[1] - 0.9) < 0.08
+    assert corrected.score(new, truth) > plain.score(new, truth) + 0.03
+    # at the maximum of the likelihood the mean probability of calibrated predictions is the estimate
+    assert abs(corrected.predict_proba(new)[:, 1].mean() - corrected.target_prior_[1]) < 1e-3
+    with pytest.raises(ValueError, match="fit again with predict_prior='target'"):
+        plain.set_params(predict_prior="target").predict(new)
+
+
+def test_domains_by_position_as_a_number_and_masked_labels(moons):
+    X, y, domain = moons(0)
+    masked = np.where(domain > 0, y, -1)
+    model = OrthogonalAdapter("vada_orthogonal", steps=20).fit(X, masked, domain)
+    new, truth = X[domain < 0], y[domain < 0]
+    for given in (domain[domain < 0], -1):
+        np.testing.assert_array_equal(model.predict(new, given), model.predict(new))
+        np.testing.assert_array_equal(model.predict_proba(new, given), model.predict_proba(new))
+        assert model.score(new, truth, given) == model.score(new, truth)
+    assert model.score(X, masked, domain) == pytest.approx(model.score(X[domain > 0], y[domain > 0]))
+    with pytest.raises(ValueError, match="sample_domain has shape"):
+        model.predict(new, domain)
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_grid_search_by_a_criterion_of_skada(routing, moons):
+    metrics = pytest.importorskip("skada.metrics")
+    X, y, domain = moons(0, n=100)
+    masked = np.where(domain > 0, y, -1)
+    # without routing no scorer gets the domains: the accuracy on rows with labels
+    scoring = metrics.PredictionEntropyScorer() if routing else None
+    with sklearn.config_context(enable_metadata_routing=routing):
+        search = GridSearchCV(
+            OrthogonalAdapter("vada_orthogonal", steps=5),
+            {"method": ["source_only", "vada_orthogonal"]},
+            cv=StratifiedKFold(2, shuffle=True, random_state=0),
+            scoring=scoring,
+            error_score="raise",
+        )
+        search.fit(X, masked, sample_domain=domain)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert set(search.predict(X)) <= {0, 1}
+
+
+def test_sparse_rows_and_single_precision(moons):
+    X, y, domain = moons(0, n=100)
+    expected = OrthogonalAdapter("vada_orthogonal", steps=10).fit(X, y, domain).predict_proba(X)
+    for rows, atol in ((csr_array(X), 1e-12), (X.astype(np.float32), 1e-3)):
+        model = OrthogonalAdapter("vada_orthogonal", steps=10).fit(rows, y, domain)
+        np.testing.assert_allclose(model.predict_proba(rows), expected, atol=atol)
+
+
 def test_refinement_moves_on_from_adaptation(moons):
     X, y, sample_domain = moons(0, n=60)
     plain, refined = (
-        OrthogonalAdapter(steps=30, refine_steps=refine).fit(X, y, sample_domain=sample_domain) for refine in (0, 20)
+        OrthogonalAdapter("vada_orthogonal", steps=30, refine_steps=refine).fit(X, y, sample_domain=sample_domain)
+        for refine in (0, 20)
     )
     assert not np.allclose(plain.predict_proba(X), refined.predict_proba(X))
 
@@ -162,7 +244,7 @@ def test_refinement_moves_on_from_adaptation(moons):
 def test_without_domains_it_is_the_source_alone_and_says_so(moons):
     X, y, _ = moons(0, n=60)
     with pytest.warns(UserWarning, match="sample_domain is missing: all rows are taken as source rows"):
-        model = OrthogonalAdapter(steps=10).fit(X, y)
+        model = OrthogonalAdapter("vada_orthogonal", steps=10).fit(X, y)
     alone = OrthogonalAdapter("source_only", steps=10).fit(X, y)
     np.testing.assert_array_equal(model.predict_proba(X), alone.predict_proba(X))
     np.testing.assert_array_equal(model.target_prior_, model.source_prior_)
@@ -173,7 +255,7 @@ def test_answers_may_take_the_targets_class_frequencies_for_granted():
     sample_domain = np.repeat([1, -1], [2000, 1000])
     y = (rng.random(3000) < np.where(sample_domain > 0, 0.2, 0.05)).astype(int)
     X = rng.normal(size=(3000, 5)) + y[:, None] + (sample_domain < 0)[:, None] * [1, 0, 0, 0, 0]
-    model = OrthogonalAdapter(steps=300).fit(X, y, sample_domain=sample_domain)
+    model = OrthogonalAdapter("vada_orthogonal", steps=300).fit(X, y, sample_domain=sample_domain)
     rows, truth = X[2000:], y[2000:]
     equal = model.predict_proba(rows)
     target = model.set_params(predict_prior="target").predict_proba(rows)
@@ -182,13 +264,15 @@ def test_answers_may_take_the_targets_class_frequencies_for_granted():
     # classes that overlap, one of them rare: as if both were frequent, many rows are taken for the rare one
     assert log_loss(truth, target) < log_loss(truth, equal) - 0.1
     assert equal[:, 1].mean() > target[:, 1].mean() + 0.05 > 0.05
-    with pytest.raises(ValueError, match="predict_prior is 'Target': expected one of equal, target"):
+    with pytest.raises(ValueError, match="predict_prior is 'Target': expected one of auto, equal, target"):
         model.set_params(predict_prior="Target").predict_proba(rows)
 
 
 def test_a_row_that_is_sure_of_a_class_without_a_share_has_probabilities(moons):
     X, y, sample_domain = moons(0, n=60)
-    model = OrthogonalAdapter(steps=10, predict_prior="target").fit(X, y, sample_domain=sample_domain)
+    model = OrthogonalAdapter("vada_orthogonal", steps=10, predict_prior="target").fit(
+        X, y, sample_domain=sample_domain
+    )
     model.target_prior_ = np.array([0.0, 1.0])
     model.layers_ = [(np.zeros((2, 2)), np.array([1e4, 0.0]))]
     np.testing.assert_array_equal(model.predict_proba(X[:1]), [[1.0, 0.0]])
@@ -244,9 +328,9 @@ X_FEW, Y_FEW = np.arange(12.0).reshape(6, 2), np.array([0, 1, 0, 1, 0, 1])
 )
 def test_rows_that_are_refused(y, sample_domain, message):
     with pytest.raises(ValueError, match=message):
-        OrthogonalAdapter().fit(X_FEW, y, sample_domain=sample_domain)
+        OrthogonalAdapter("vada_orthogonal").fit(X_FEW, y, sample_domain=sample_domain)
 
 
 def test_parameters_are_checked_before_anything_is_fitted():
     with pytest.raises(ValueError, match=r"domain_weight is -1\.0: expected a weight of 0 or more"):
-        OrthogonalAdapter(domain_weight=-1.0).fit(X_FEW, Y_FEW, sample_domain=[1, 1, 1, 1, -1, -1])
+        OrthogonalAdapter("vada_orthogonal", domain_weight=-1.0).fit(X_FEW, Y_FEW, sample_domain=[1, 1, 1, 1, -1, -1])

@@ -14,10 +14,10 @@ DEFAULTS = OrthogonalAdapter().get_params()
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        ("method", "cdan", "'cdan': expected one of vada_orthogonal, vada, vada_iw, dann, source_only."),
+        ("method", "cdan", "'cdan': expected one of auto, vada_orthogonal, vada, vada_iw, dann, source_only."),
         ("method", ["vada"], "['vada']: expected one of"),
         ("label_shift", "rlls", "'rlls': expected one of em, bbse, pseudo."),
-        ("predict_prior", "source", "'source': expected one of equal, target."),
+        ("predict_prior", "source", "'source': expected one of auto, equal, target."),
         ("discriminator", "w", "'w': expected one of orthogonal, full."),
         ("steps", 0, "0: expected a whole number from 1 on."),
         ("steps", 100.0, "100.0: expected a whole number"),
@@ -33,6 +33,7 @@ DEFAULTS = OrthogonalAdapter().get_params()
         ("shrinkage", math.nan, "nan: expected a share"),
         ("held_out", None, "None: expected a share between 0 and 1."),
         ("held_out", 1.0, "1.0: expected a share between 0 and 1."),
+        ("device", "gpu", "'gpu': expected one of cpu, cuda, mps, auto."),
     ],
 )
 def test_what_is_refused(name, value, expected):
@@ -54,7 +55,14 @@ def test_a_mix_that_is_not_estimated_cannot_be_answered_for(method, why):
         check_parameters({**DEFAULTS, "method": method, "predict_prior": "target"})
 
 
+@pytest.mark.parametrize("method", ["source_only", "vada", "dann", "vada_orthogonal"])
+def test_a_known_mix_can_be_answered_for(method):
+    check_parameters({**DEFAULTS, "method": method, "predict_prior": "target", "target_prior": [0.2, 0.8]})
+    with pytest.raises(ValueError, match="target_prior sums to"):
+        check_parameters({**DEFAULTS, "method": method, "target_prior": [0.2, 0.9]})
+
+
 def test_no_parameter_is_forgotten():
-    for name in DEFAULTS.keys() - {"random_state"}:
+    for name in DEFAULTS.keys() - {"random_state", "target_prior"}:
         with pytest.raises(ValueError, match=f"^{name} is "):
             check_parameters({**DEFAULTS, name: object()})

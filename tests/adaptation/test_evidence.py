@@ -25,6 +25,7 @@ GOOD = AdaptationEvidence(
     answers=[0.32, 0.68],
     decided=[0.4, 0.6],
     agreement=0.97,
+    corrected=[0.35, 0.65],
 )
 HELPED = TargetScores(n=300, unseen_class=0, before=150, after=240, gained=95, lost=5, mix=(0.3, 0.7))
 
@@ -51,7 +52,8 @@ def estimates(other):
         ({"estimates": estimates([0.9, 0.1])}, "estimates of the class frequencies agree", "fail"),
         ({"answers": [0.5, 0.5]}, "the adapted model's mean probabilities agree with the estimate", "warn"),
         ({"answers": [0.9, 0.1]}, "the adapted model's mean probabilities agree with the estimate", "fail"),
-        ({"decided": [0.0, 1.0]}, "every class is predicted", "warn"),
+        ({"decided": [0.0, 1.0]}, "every class is predicted", "fail"),
+        ({"decided": [0.02, 0.98]}, "every class is predicted", "fail"),
         ({"agreement": 0.9}, "another seed gives the same predictions", "warn"),
         ({"agreement": 0.6}, "another seed gives the same predictions", "fail"),
     ],
@@ -67,6 +69,7 @@ def test_one_condition_at_a_time(changes, name, status):
         ({"unseen_class": 100}, "the source has the classes of the target", "fail"),
         ({"mix": (0.45, 0.55)}, "the estimate fits the labelled target rows", "warn"),
         ({"mix": (0.8, 0.2), "after": 290}, "the estimate fits the labelled target rows", "fail"),
+        ({"recalls": ((90, 0.02), (210, 0.9))}, "every class with labelled target rows is recognised", "fail"),
         ({"gained": 2, "lost": 2}, HELPS, "warn"),
         ({"gained": 0, "lost": 0}, HELPS, "warn"),
         ({"gained": 5, "lost": 95}, HELPS, "fail"),
@@ -109,21 +112,38 @@ def test_no_advice_is_given_that_is_followed_already_or_cannot_be():
     assert HELPS not in {one.name for one in adaptation_findings(replace(GOOD, method="source_only"), HELPED)}
 
 
+def test_few_rows_of_a_class_do_not_show_that_it_is_lost():
+    assert doubts(replace(HELPED, recalls=((9, 0.0), (291, 0.9)))) == {}
+
+
+def test_a_class_that_is_estimated_to_be_absent_need_not_be_predicted():
+    three = {"classes": ("a", "b", "c"), "source_mix": [0.7, 0.2, 0.1], "answers": [0.3, 0.7, 0.0]}
+    mixes = {"the model": [0.3, 0.7, 0.0], "EM": [0.3, 0.7, 0.0], "BBSE": [0.3, 0.7, 0.0]}
+    assert doubts(**three, estimates=mixes, decided=[0.3, 0.7, 0.0]) == {"every class is predicted": "warn"}
+    # 6.9 % of a class that is never predicted
+    mixes = {name: [0.3, 0.631, 0.069] for name in mixes}
+    answers = {**three, "answers": [0.3, 0.631, 0.069]}
+    assert doubts(**answers, estimates=mixes, decided=[0.3, 0.7, 0.0]) == {"every class is predicted": "fail"}
+
+
 def test_labelled_rows_decide_the_verdict():
     def verdict(scores=None, **changes):
-        return adaptation_verdict(adaptation_findings(replace(GOOD, **changes), scores))
+        found = adaptation_verdict(adaptation_findings(replace(GOOD, **changes), scores), scores)
+        assert found.use == (not found.text.startswith("Do not use it"))
+        return found.text
 
     stable, better = "another seed gives the same predictions", "Adaptation improves the accuracy"
     assert verdict().startswith("No check failed. Without labelled target rows")
     assert verdict(HELPED).startswith(better) and "Weak" not in verdict(HELPED)
     assert verdict(HELPED, agreement=0.6).startswith(better) and verdict(HELPED, agreement=0.6).endswith(f": {stable}.")
-    assert verdict(replace(HELPED, gained=5, lost=95)).startswith("Do not use it")
+    worse = replace(HELPED, gained=5, lost=95, reference="corrected")
+    assert verdict(worse).endswith("less accurate than the model 'corrected'.")
+    assert adaptation_verdict(adaptation_findings(GOOD, worse), worse).recommended == "corrected"
     assert verdict(replace(HELPED, gained=2, lost=2)).endswith("not significantly higher.")
     below = verdict(replace(HELPED, gained=4, lost=2, before=60, after=62))
     assert below == "Usable with care. Weak checks: it is more accurate than the most frequent class."
     assert verdict(agreement=0.9) == f"Usable with care. Weak checks: {stable}."
-    # of a failed and a weak check the failed one is named
+    # a failed check that says nothing of the adaptation does not advise against it
+    assert verdict(agreement=0.9, recall=0.5) == "Not reliable yet. Failed checks: the columns predict the class."
     failed = verdict(agreement=0.9, recall=0.5, answers=[0.9, 0.1])
-    assert (
-        failed.startswith("Not reliable yet. Failed checks: the columns predict the class; ") and stable not in failed
-    )
+    assert failed.startswith("Do not use it. Failed checks: the adapted model's mean") and stable not in failed

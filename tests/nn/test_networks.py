@@ -4,6 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from setminus.nn.cyclegan import DigitGenerator  # noqa: E402
 from setminus.nn.networks import (  # noqa: E402
     AdaptationNetwork,
     DigitClassifier,
@@ -12,7 +13,6 @@ from setminus.nn.networks import (  # noqa: E402
     mlp,
     seeded,
 )
-from setminus.nn.translation_networks import DigitGenerator  # noqa: E402
 
 
 def weights(seed):

@@ -7,6 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from setminus.nn import passes as module  # noqa: E402
+from setminus.nn.cyclegan import DigitDiscriminator, DigitGenerator, PatchDiscriminator, UNetGenerator  # noqa: E402
 from setminus.nn.passes import (  # noqa: E402  # noqa: E402
     adam,
     autocast,
@@ -18,7 +19,6 @@ from setminus.nn.passes import (  # noqa: E402  # noqa: E402
     running_statistics_kept,
     sees_whole_batch,
 )
-from setminus.nn.translation_networks import DigitDiscriminator, DigitGenerator, PatchDiscriminator, UNetGenerator  # noqa: E402
 
 NETWORKS = {
     "generator": (lambda: DigitGenerator(width=3), 16),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
@@ -15,23 +16,27 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from setminus.adaptation.adapter_parameters import (
     WITH_PRIOR,
+    Device,
     Discriminator,
     Estimate,
     Method,
     PredictPrior,
     check_parameters,
 )
+from setminus.adaptation.automatic import MASS, choose, common_scale, network_logits
+from setminus.adaptation.domain_rows import (
+    SampleDomain,
+    Unknown,
+    check_sample_domain,
+    held_out_rows,
+    labels_of_one_kind,
+    source_rows,
+    target_accuracy,
+)
+from setminus.adaptation.label_shift import calibrator, check_proportions, class_frequencies, prior_from_logits
 from setminus.errors import MissingExtraError, UserError
 
-__all__ = [
-    "OrthogonalAdapter",
-    "Unknown",
-    "held_out_rows",
-    "known_rows",
-    "labels_of_one_kind",
-    "source_rows",
-    "target_accuracy",
-]
+__all__ = ["OrthogonalAdapter"]
 
 if TYPE_CHECKING:
     from setminus.adaptation.small_networks import Adapted
@@ -39,9 +44,6 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-Unknown = Literal["raise", "ignore"]
-MAX_NAMED = 10
-"""Classes that an error lists, at most."""
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -54,9 +56,11 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    method : {"vada_orthogonal", "vada", "vada_iw", "dann", "source_only"}, default="vada_orthogonal"
-        The method above; VADA, which aligns all rows; VADA with importance weights; domain adversarial training; no
-        adaptation. All share the parameters below.
+    method : {"auto", "vada_orthogonal", "vada", "vada_iw", "dann", "source_only"}, default="auto"
+        "auto" fits a linear model and the method above, corrects both for the target's class frequencies as far as
+        these can be estimated, and keeps what the evidence without target labels supports; see `evidence_`.
+        "vada_orthogonal" is the method above alone. The others are VADA, which aligns all rows; VADA with importance
+        weights; domain adversarial training; no adaptation. All share the parameters below.
     label_shift : {"em", "bbse", "pseudo"}, default="em"
         How "vada_orthogonal" and "vada_iw" estimate the target's class frequencies: by maximum likelihood or by
         black-box shift estimation, both once, from the classifier before adaptation; or by the classifier's own
@@ -64,11 +68,15 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     shrinkage : float in [0, 1], default=0.0
         Shrink that estimate toward equal frequencies (0 to 1). 0.5 is a safeguard where a classifier of the source
         makes many errors on the target, which bias its estimate.
-    predict_prior : {"equal", "target"}, default="equal"
-        For "vada_orthogonal": the class frequencies that predictions assume. Its network is trained with equal class
-        weights, so that a class that is rare in the source is learned, and predicts for equal frequencies. "target"
-        multiplies its probabilities by `target_prior_`: better where a class is rare in the target, if that estimate
-        is reliable. It may be changed after fitting.
+    target_prior : array of shape (C,), optional
+        The target's class frequencies in the order of `classes_`, where they are known: used instead of an estimate.
+    predict_prior : {"auto", "equal", "target"}, default="auto"
+        The class frequencies that predictions assume; "auto" is "target" for the method "auto", and "equal" for the
+        others. The network is trained with equal class weights, so that a class that is rare in the source is learned,
+        and predicts for equal frequencies. "target" multiplies its probabilities by `target_prior_`: better where a
+        class is rare in the target, if that estimate is reliable. It may be changed after fitting, except that
+        "source_only" needs it at fit: its network is then calibrated, and the frequencies estimated, on held-out source
+        rows. "vada" and "dann" need `target_prior`.
     discriminator : {"orthogonal", "full"}, default="orthogonal"
         For "vada_orthogonal": the discriminating network learns the orthogonal part, or the full classifier as in the
         paper, from which the class is removed for the encoder. The first trains more stably.
@@ -87,6 +95,8 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The fraction of source rows that are held out for "em" and "bbse"; none if a class has fewer than three.
     refine_steps : int, default=0
         Steps of DIRT-T on the target after adaptation.
+    device : {"cpu", "cuda", "mps", "auto"}, default="cpu"
+        Where to train; predictions are on the CPU.
     random_state : int, RandomState instance or None, default=0
 
     Attributes
@@ -94,12 +104,20 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     classes_ : ndarray of shape (C,)
         The classes of the source.
     source_prior_, target_prior_ : ndarray of shape (C,)
-        Class frequencies of the source, and their estimate for the target, shrunk by `shrinkage`. For methods without
-        an estimate: the frequencies of their predictions. Without target rows: those of the source.
+        Class frequencies of the source, and those of the target: `target_prior`, or their estimate, shrunk by
+        `shrinkage`; for methods without an estimate the frequencies of their predictions. Without target rows: those of
+        the source.
+    estimated_ : bool
+        Whether `target_prior_` is an estimate or known, instead of the frequencies of the predictions.
     layers_ : list of (weight, bias)
         The network as arrays: prediction needs no torch.
+    evidence_ : dict
+        For "auto": which model was `kept` ("linear", "vada_orthogonal", "source_only" or the "average" of a linear
+        model and a network), the `reason`, and the numbers: the `estimate` of the target's frequencies, its `trust`
+        from 0 to 1, and those that decided; see the page "Why adaptation can hurt".
     mean_, scale_ : ndarray of shape (n_features,)
-        The mean of the source rows, and the deviation within a domain, by which all rows are standardised.
+        The mean of the source rows, and the deviation within a domain, by which all rows are standardised; for "auto"
+        one deviation for all columns if they have one unit.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Examples
@@ -113,13 +131,24 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     array([0.2, 0.8])
     """
 
+    # models of earlier versions have no value of these
+    target_prior: ArrayLike | None = None
+    device: Device = "cpu"
+    evidence_: dict[str, Any]
+    # skada's scorers pass these
+    __metadata_request__fit: ClassVar = {"sample_domain": True}
+    __metadata_request__predict: ClassVar = {"sample_domain": True, "allow_source": True}
+    __metadata_request__predict_proba: ClassVar = {"sample_domain": True, "allow_source": True}
+    __metadata_request__score: ClassVar = {"sample_domain": True, "sample_weight": True, "allow_source": True}
+
     def __init__(
         self,
-        method: Method = "vada_orthogonal",
+        method: Method = "auto",
         *,
         label_shift: Estimate = "em",
         shrinkage: float = 0.0,
-        predict_prior: PredictPrior = "equal",
+        target_prior: ArrayLike | None = None,
+        predict_prior: PredictPrior = "auto",
         discriminator: Discriminator = "orthogonal",
         hidden_size: int = 64,
         steps: int = 1000,
@@ -132,11 +161,13 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         radius: float = 0.3,
         held_out: float = 0.2,
         refine_steps: int = 0,
+        device: Device = "cpu",
         random_state: Any = 0,
     ):
         self.method = method
         self.label_shift = label_shift
         self.shrinkage = shrinkage
+        self.target_prior = target_prior
         self.predict_prior = predict_prior
         self.discriminator = discriminator
         self.hidden_size = hidden_size
@@ -150,15 +181,16 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.radius = radius
         self.held_out = held_out
         self.refine_steps = refine_steps
+        self.device = device
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, *, sample_domain: ArrayLike | None = None) -> OrthogonalAdapter:
+    def fit(self, X: Any, y: Any, sample_domain: SampleDomain = None) -> OrthogonalAdapter:
         """Learn from labelled rows of the source and rows of the target.
 
         Parameters
         ----------
-        X : array of shape (n, n_features)
-            Rows of both domains.
+        X : array or sparse matrix of shape (n, n_features)
+            Rows of both domains. A sparse matrix is made dense.
         y : array of shape (n,)
             Labels; those of target rows are ignored and may be anything.
         sample_domain : array of int of shape (n,), optional
@@ -170,7 +202,7 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise UserError(
                 "OrthogonalAdapter requires y to be passed, but the target y is None", do="label the source."
             )
-        X = validate_data(self, X, dtype=np.float64)
+        X = self._rows(X, reset=True)
         # dtype object: numpy would turn numbers into text beside a text label of the target
         labels = column_or_1d(np.array(y, dtype=object) if isinstance(y, list | tuple) else y, warn=True)
         if len(labels) != len(X):
@@ -184,53 +216,149 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"the source has one class only, {self.classes_.tolist()[0]!r}",
                 expected="two or more",
             )
+        known = None
+        if self.target_prior is not None:
+            known = check_proportions("target_prior", self.target_prior, len(self.classes_))
         self.source_prior_ = np.bincount(codes) / len(codes)
-        self.mean_ = X[of_source].mean(axis=0)
+        self.mean_ = X[of_source].mean(axis=0, dtype=np.float64)
         # of both domains: a feature that is almost constant in the source may be far away in the target
         domains = [rows for rows in (X[of_source], X[~of_source]) if len(rows)]
-        scale = np.sqrt(np.mean([rows.var(axis=0) for rows in domains], axis=0))
-        self.scale_ = np.where(scale > 0, scale, 1.0)
+        scale = np.sqrt(np.mean([rows.var(axis=0, dtype=np.float64) for rows in domains], axis=0))
+        automatic = self.method == "auto" and len(domains) == 2
+        if hasattr(self, "evidence_"):
+            # of an earlier fit
+            del self.evidence_
+        self.scale_ = common_scale(scale) if automatic else np.where(scale > 0, scale, 1.0)
         source, target = self._standardised(X[of_source]), self._standardised(X[~of_source])
-        fitted = self._adapt(source, codes, target)
+        random = check_random_state(self.random_state)
+        if automatic:
+            return self._choose(source, codes, target, known, random)
+        held = self._held_out(codes, target, random)
+        fitted = self._adapt(source, codes, target, held, random)
         self.layers_ = fitted.layers
         self.target_prior_ = self.source_prior_
         if len(target):
             decided = self._logits(target).argmax(axis=1)
             counted = np.bincount(decided, minlength=len(self.classes_)) / len(target)
             self.target_prior_ = counted if fitted.target_prior is None else fitted.target_prior
+            if self.method == "source_only" and held.any():
+                self.target_prior_ = self._calibrate(source[held], codes[held], target)
+        if known is not None:
+            self.target_prior_ = known
+        corrects = self.method == "source_only" and self.predict_prior == "target"
+        self.estimated_ = self.method in WITH_PRIOR or corrects or known is not None
         return self
 
-    def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of target rows, in the order of `classes_`, for the class frequencies of `predict_prior`."""
+    def predict_proba(self, X: Any, sample_domain: SampleDomain = None, *, allow_source: bool = True) -> Floats:
+        """Probabilities of target rows, in the order of `classes_`, for the class frequencies of `predict_prior`.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features)
+        sample_domain : array of int of shape (n,) or int, optional
+            As skada passes it. It is checked and not used: rows of every domain get the target's prediction.
+        allow_source : bool, default=True
+            As skada passes it; not used.
+        """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = self._rows(X, reset=False)
+        check_sample_domain(sample_domain, len(X))
         # again: predict_prior may be changed after fitting
         check_parameters(self.get_params(deep=False))
         logits = self._logits(self._standardised(X))
-        if self.predict_prior == "target":
+        if self.predict_prior == "target" or (self.predict_prior == "auto" and hasattr(self, "evidence_")):
+            # models of earlier versions have an estimate
+            if not getattr(self, "estimated_", True):
+                raise UserError(
+                    "predict_prior was 'equal' at fit: method 'source_only' did not estimate the target's frequencies",
+                    do="fit again with predict_prior='target'.",
+                )
             # at least tiny: a row may be certain of a class with an estimate of 0
             logits += np.log(np.maximum(self.target_prior_, _TINY))
         proba: Floats = softmax(logits, axis=1)
         return proba
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of target rows."""
-        codes = self.predict_proba(X).argmax(axis=1)
+    def predict(self, X: Any, sample_domain: SampleDomain = None, *, allow_source: bool = True) -> NDArray[Any]:
+        """The most probable class of target rows; parameters as in `predict_proba`."""
+        codes = self.predict_proba(X, sample_domain).argmax(axis=1)
         labels: NDArray[Any] = self.classes_[codes]
         return labels
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, unknown: Unknown = "raise") -> float:
-        """Accuracy on target rows.
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        sample_domain: SampleDomain = None,
+        *,
+        sample_weight: Any = None,
+        unknown: Unknown = "raise",
+        allow_source: bool = True,
+    ) -> float:
+        """Accuracy on rows with labels.
 
         Parameters
         ----------
-        X : array of shape (n, n_features)
+        X : array or sparse matrix of shape (n, n_features)
         y : array of shape (n,)
+            Rows with the label -1, which skada gives to target rows, are left out, if -1 is no class of the source.
+        sample_domain, allow_source
+            As in `predict_proba`.
         sample_weight : array of shape (n,), optional
         unknown : {"raise", "ignore"}, default="raise"
             What to do with rows of classes that the source lacks.
         """
-        return target_accuracy(y, self.predict(X), self.classes_, sample_weight=sample_weight, unknown=unknown)
+        predicted = self.predict(X, sample_domain)
+        return target_accuracy(y, predicted, self.classes_, sample_weight=sample_weight, unknown=unknown)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _rows(self, X: Any, *, reset: bool) -> Floats:
+        rows = validate_data(self, X, dtype=(np.float64, np.float32), accept_sparse="csr", reset=reset)
+        dense: Floats = rows.toarray() if issparse(rows) else rows
+        return dense
+
+    def _held_out(self, codes: NDArray[np.int64], target: Floats, random: np.random.RandomState) -> NDArray[np.bool_]:
+        """Mask of the source rows that the network is not trained on, where frequencies are estimated from them."""
+        corrects = self.method == "source_only" and self.predict_prior == "target"
+        estimates = self.label_shift != "pseudo" and self.target_prior is None and len(target) > 0
+        if estimates and (self.method in WITH_PRIOR or corrects):
+            return held_out_rows(codes, self.held_out, random)
+        return np.zeros(len(codes), dtype=bool)
+
+    def _choose(
+        self,
+        source: Floats,
+        codes: NDArray[np.int64],
+        target: Floats,
+        known: Floats | None,
+        random: np.random.RandomState,
+    ) -> OrthogonalAdapter:
+        """Fit by the method "auto"."""
+        held = held_out_rows(codes, self.held_out, random)
+
+        def train(method: Method, prior: Floats | None) -> list[tuple[Floats, Floats]]:
+            return self._adapt(source, codes, target, held, random, method=method, known=prior, mass=MASS).layers
+
+        fitted = choose(source, codes, target, held, train, known=known, seed=int(random.randint(2**31 - 1)))
+        self.layers_, self.target_prior_, self.evidence_ = fitted.layers, fitted.target_prior, fitted.evidence
+        self.estimated_ = True
+        return self
+
+    def _calibrate(self, held: Floats, codes: NDArray[np.int64], target: Floats) -> Floats:
+        """Calibrate the network for equal class frequencies, by its last layer; return the target's frequencies."""
+        source_logits, target_logits = self._logits(held), self._logits(target)
+        n_classes = len(self.classes_)
+        fitted = calibrator(source_logits, codes)
+        estimate = prior_from_logits(
+            source_logits, codes, target_logits, "bbse" if self.label_shift == "bbse" else "em"
+        )
+        weight, bias = self.layers_[-1]
+        for_equal = fitted.bias - np.log(class_frequencies(codes, n_classes))
+        self.layers_ = [*self.layers_[:-1], (fitted.scale * weight, fitted.scale * bias + for_equal)]
+        return (1 - self.shrinkage) * estimate + self.shrinkage / n_classes
 
     def _source_rows(self, n: int, sample_domain: ArrayLike | None) -> NDArray[np.bool_]:
         if sample_domain is None:
@@ -250,7 +378,18 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return of_source
 
-    def _adapt(self, source: Floats, codes: NDArray[np.int64], target: Floats) -> Adapted:
+    def _adapt(
+        self,
+        source: Floats,
+        codes: NDArray[np.int64],
+        target: Floats,
+        held_out: NDArray[np.bool_],
+        random: np.random.RandomState,
+        *,
+        method: Method | None = None,
+        known: ArrayLike | None = None,
+        mass: float = 0.0,
+    ) -> Adapted:
         try:
             import torch
         except ImportError as error:
@@ -261,12 +400,10 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from setminus.adaptation.small_networks import adapted
         from setminus.adaptation.vada import VadaConfig
 
-        random = check_random_state(self.random_state)
-        method = self.method if len(target) else "source_only"
+        method = (method or self.method) if len(target) else "source_only"
+        known = self.target_prior if known is None else known
         x, labels = torch.from_numpy(source).float(), torch.from_numpy(codes).long()
-        held = torch.zeros(len(x), dtype=torch.bool)
-        if method in WITH_PRIOR and self.label_shift != "pseudo":
-            held = torch.from_numpy(held_out_rows(codes, self.held_out, random))
+        held = torch.from_numpy(held_out)
         data = DomainData(
             x[~held],
             labels[~held],
@@ -291,148 +428,23 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             data,
             config,
             label_shift=LabelShift(
-                "pseudo_hard" if self.label_shift == "pseudo" else self.label_shift, shrinkage=self.shrinkage
+                "pseudo_hard" if self.label_shift == "pseudo" else self.label_shift,
+                shrinkage=self.shrinkage,
+                known=None if known is None else tuple(np.asarray(known, float).tolist()),
             ),
             discriminator=self.discriminator,
             width=self.hidden_size,
             steps=self.steps,
             refine_steps=self.refine_steps if len(target) else 0,
             seed=int(random.randint(2**31 - 1)),
+            device=self.device,
+            mass=mass,
         )
 
     def _standardised(self, X: Floats) -> Floats:
-        rows: Floats = (X - self.mean_) / self.scale_
+        # of the precision of X
+        rows: Floats = (X - self.mean_.astype(X.dtype)) / self.scale_.astype(X.dtype)
         return rows
 
     def _logits(self, x: Floats) -> Floats:
-        for weight, bias in self.layers_[:-1]:
-            x = np.maximum(x @ weight + bias, 0.0)
-        weight, bias = self.layers_[-1]
-        logits: Floats = x @ weight + bias
-        return logits
-
-
-def labels_of_one_kind(labels: NDArray[Any]) -> NDArray[Any]:
-    """Labels of source rows, without the object dtype that they have beside missing labels of the target.
-
-    Examples
-    --------
-    >>> labels_of_one_kind(np.array([1, 0], dtype=object)).dtype
-    dtype('int64')
-    """
-    listed = labels.tolist()
-    missing = sum(map(_is_missing, listed))
-    if missing:
-        raise UserError(
-            f"{missing} of {len(labels)} source rows have no label",
-            do="label them, leave them out, or mark them as target rows by a negative sample_domain.",
-        )
-    words = sum(isinstance(label, str) for label in listed)
-    if 0 < words < len(listed):
-        raise UserError(
-            f"{words} of {len(labels)} labels of the source are words, the others are not", expected="one kind for all"
-        )
-    return np.array(listed) if labels.dtype == object else labels
-
-
-def _is_missing(label: Any) -> bool:
-    try:
-        # NaN does not equal itself
-        return label is None or bool(label != label)
-    except TypeError:
-        # pandas' NA has no truth value
-        return True
-
-
-def source_rows(sample_domain: ArrayLike, n: int) -> NDArray[np.bool_]:
-    """Mask of the source rows, by skada's convention: positive for any source, negative for any target.
-
-    Examples
-    --------
-    >>> source_rows([1, 3, -2], 3)
-    array([ True,  True, False])
-    """
-    domains = np.asarray(sample_domain)
-    if domains.shape != (n,) or domains.dtype.kind not in "iuf":
-        raise UserError(
-            f"sample_domain has shape {domains.shape} of {domains.dtype}, X has {n} rows",
-            expected=f"({n},), positive numbers for source rows and negative ones for target rows",
-        )
-    # `not all` also catches NaN
-    if not np.all((domains > 0) | (domains < 0)):
-        raise UserError("sample_domain has zeros or NaN", expected="positive for source, negative for target rows")
-    of_source: NDArray[np.bool_] = domains > 0
-    if not of_source.any():
-        raise UserError("the source domain has no rows", do="sample_domain must be positive for labelled rows.")
-    return of_source
-
-
-def held_out_rows(codes: NDArray[np.int64], share: float, random: np.random.RandomState) -> NDArray[np.bool_]:
-    """Mask of a random share of the rows of each class, at least one and never all; none if a class has under three.
-
-    Examples
-    --------
-    >>> codes = np.repeat([0, 1], [40, 10])
-    >>> np.bincount(codes[held_out_rows(codes, 0.2, np.random.RandomState(0))])
-    array([8, 2])
-    """
-    held = np.zeros(len(codes), dtype=bool)
-    counts = np.bincount(codes)
-    if counts.min() < 3:
-        return held
-    for k, count in enumerate(counts):
-        rows = random.permutation(np.flatnonzero(codes == k))
-        held[rows[: min(max(round(share * count), 1), count - 1)]] = True
-    return held
-
-
-def known_rows(labels: ArrayLike, classes: ArrayLike, *, unknown: Unknown = "raise") -> NDArray[np.bool_]:
-    """Mask of the target rows whose class the source has; other classes raise an error unless ignored.
-
-    Examples
-    --------
-    >>> known_rows(["cat", "frog"], ["cat", "dog"], unknown="ignore")
-    array([ True, False])
-    """
-    if unknown not in get_args(Unknown):
-        raise UserError(f"unknown is {unknown!r}", expected="'raise' or 'ignore'")
-    truth = np.asarray(labels)
-    known: NDArray[np.bool_] = np.isin(truth, np.asarray(classes))
-    if unknown == "raise" and not known.all():
-        # by their text: labels of several kinds have no order, and NaN does not equal itself
-        unseen = sorted({repr(label): label for label in truth[~known].tolist()}.values(), key=str)[:MAX_NAMED]
-        raise UserError(
-            f"{int((~known).sum())} of {len(truth)} rows have classes that the source lacks, {unseen}",
-            do="they cannot be predicted. Leave these rows out, or pass unknown='ignore' to score the others only.",
-        )
-    if not known.any():
-        raise UserError("no row has a class that the source has", expected="at least one that can be scored")
-    return known
-
-
-def target_accuracy(
-    labels: ArrayLike,
-    predicted: ArrayLike,
-    classes: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    unknown: Unknown = "raise",
-) -> float:
-    """Accuracy on target rows, over the classes of the source.
-
-    Examples
-    --------
-    >>> target_accuracy([0, 1, 1, 2], [0, 1, 0, 0], [0, 1], unknown="ignore")
-    0.6666666666666666
-    """
-    truth, answers = np.asarray(labels), np.asarray(predicted)
-    if truth.ndim != 1 or truth.shape != answers.shape:
-        raise UserError(f"labels have shape {truth.shape}, predicted {answers.shape}", expected="(n,) for both")
-    known = known_rows(truth, classes, unknown=unknown)
-    weights = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != truth.shape or not (np.all(weights >= 0) and 0 < weights[known].sum() < np.inf):
-        raise UserError(
-            f"sample_weight has shape {weights.shape} and sum {weights.sum():g} for {len(truth)} rows",
-            expected=f"({len(truth)},), none negative, and some above 0 on rows that are scored",
-        )
-    return float(np.average(truth[known] == answers[known], weights=weights[known]))
+        return network_logits(self.layers_, x)

@@ -7,17 +7,31 @@ from math import inf
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
+from setminus.adaptation.label_shift import check_proportions
 from setminus.errors import UserError
 
-__all__ = ["WITH_PRIOR", "Discriminator", "Estimate", "Method", "PredictPrior", "check_parameters"]
+__all__ = [
+    "CORRECTABLE",
+    "WITH_PRIOR",
+    "Device",
+    "Discriminator",
+    "Estimate",
+    "Method",
+    "PredictPrior",
+    "check_parameters",
+]
 
-Method = Literal["vada_orthogonal", "vada", "vada_iw", "dann", "source_only"]
+Method = Literal["auto", "vada_orthogonal", "vada", "vada_iw", "dann", "source_only"]
 Estimate = Literal["em", "bbse", "pseudo"]
-PredictPrior = Literal["equal", "target"]
+PredictPrior = Literal["auto", "equal", "target"]
 Discriminator = Literal["orthogonal", "full"]
+Device = Literal["cpu", "cuda", "mps", "auto"]
 
-WITH_PRIOR = frozenset({"vada_iw", "vada_orthogonal"})
+WITH_PRIOR = frozenset({"auto", "vada_iw", "vada_orthogonal"})
 """Methods that estimate the target's class frequencies: they use ``label_shift=`` and held-out source rows."""
+
+CORRECTABLE = frozenset({"auto", "source_only", "vada_orthogonal"})
+"""Methods with an estimate whose predictions are for equal class frequencies, and can be changed to the target's."""
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "method": get_args(Method),
@@ -50,7 +64,15 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
         # True is an integer to Python; NaN fails every comparison
         if isinstance(value, bool) or not isinstance(value, kind) or not holds(value):
             raise UserError(f"{name} is {value!r}", expected=f"{expected}")
-    if parameters["predict_prior"] == "target" and parameters["method"] != "vada_orthogonal":
+    known = parameters["target_prior"] is not None
+    if known:
+        check_proportions("target_prior", parameters["target_prior"])
+    device = parameters["device"]
+    if not isinstance(device, str) or device not in get_args(Device):
+        raise UserError(f"device is {device!r}", expected=f"one of {', '.join(get_args(Device))}")
+    if parameters["predict_prior"] != "target" or parameters["method"] in CORRECTABLE:
+        return
+    if parameters["method"] == "vada_iw" or not known:
         reason = "already predicts for the target" if parameters["method"] == "vada_iw" else "has no target estimate"
         raise UserError(
             f"predict_prior is 'target', method is {parameters['method']!r}",

@@ -173,6 +173,8 @@ class LabelShift:
         Shrink every estimate toward equal frequencies: ``(1 - shrinkage) * estimate + shrinkage / C``. Where the
         features shifted as well, the network's errors on the target enter the estimate; very small estimates, whose
         log odds are unbounded, then cost more than they gain.
+    known : tuple of float, optional
+        The target's class frequencies where they are known: used instead of any estimate, and not shrunk.
     """
 
     estimator: PriorEstimator = "em"
@@ -180,8 +182,11 @@ class LabelShift:
     momentum: float = 0.0
     rows: int = 5000
     shrinkage: float = 0.0
+    known: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
+        if self.known is not None:
+            check_proportions("known", self.known)
         if self.estimator not in get_args(PriorEstimator):
             raise UserError(
                 f"estimator is {self.estimator!r}", expected=f"one of {', '.join(get_args(PriorEstimator))}"
@@ -241,6 +246,9 @@ class TargetPrior(nn.Module):  # type: ignore[misc]
     def update(self, step: int, encoder: nn.Module, head: nn.Module, data: DomainData) -> None:
         """Estimate again if it is due; called at the beginning of each step."""
         since = step - self.start
+        if self.config.known is not None:
+            self.target.copy_(self.source if since < 0 else torch.tensor(self.config.known, dtype=torch.float64))
+            return
         counts = self._sums.clone()
         if since % self.epoch == 0:
             # each epoch is counted by itself, also before the first estimate

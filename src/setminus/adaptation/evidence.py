@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import binomtest
 
-from setminus.adaptation.adapter_parameters import WITH_PRIOR, Method
+from setminus.adaptation.adapter_parameters import WITH_PRIOR
 from setminus.adaptation.label_shift import class_frequencies, mix_distance
 from setminus.auditing.diagnosis import Finding, Status, grade
 
-__all__ = ["AdaptationEvidence", "TargetScores", "adaptation_findings", "adaptation_verdict"]
+__all__ = ["AdaptationEvidence", "TargetScores", "Verdict", "adaptation_findings", "adaptation_verdict"]
 
 # pairs of thresholds: a check warns above the first and fails above the second
 DRIFT = (0.05, 0.5)
@@ -30,9 +30,22 @@ INSTABILITY = (0.05, 0.15)
 """Fraction of target rows that another seed predicts differently."""
 UNSEEN_CLASSES = (1e-9, 0.1)
 """Fraction of labelled target rows of classes that the source lacks."""
+MIN_SHARE, MISSING_CLASS = 0.02, 0.1
+"""A class with an estimated share of at least the first counts as lost where its share of the predictions, or its
+recall on labelled rows, is below the second times what it should be."""
+MIN_RECALL_ROWS = 10
+"""Labelled rows of a class from which its recall is judged."""
 SIGNIFICANCE = 0.05
 DRAWS = 2_000
 HELPS = "adaptation improves the accuracy on labelled target rows"
+DECISIVE = frozenset(
+    {
+        "every class is predicted",
+        "the adapted model's mean probabilities agree with the estimate",
+    }
+)
+"""Checks that, if they fail, advise against the adapted model. Different predictions by another seed do not: on the
+settings for development, adaptation helped in two of the six where that check failed."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +64,11 @@ class TargetScores:
         Rows that are correct only with adaptation, and only without.
     mix : tuple of float
         The frequencies of the source's classes among the other rows.
+    recalls : tuple of (int, float)
+        For each class of the source, its labelled rows and the share of them that is predicted correctly with
+        adaptation.
+    reference : str
+        The model without adaptation.
     """
 
     n: int
@@ -60,9 +78,13 @@ class TargetScores:
     gained: int
     lost: int
     mix: tuple[float, ...]
+    recalls: tuple[tuple[int, float], ...] = ()
+    reference: str = "source only"
 
     @classmethod
-    def of(cls, labels: ArrayLike, before: ArrayLike, after: ArrayLike, n_classes: int) -> TargetScores:
+    def of(
+        cls, labels: ArrayLike, before: ArrayLike, after: ArrayLike, n_classes: int, reference: str = "source only"
+    ) -> TargetScores:
         """Count the predictions of two models.
 
         Parameters
@@ -71,15 +93,21 @@ class TargetScores:
             Classes from 0, and -1 for one that the source lacks; at least one must be the source's.
         before, after : array of int of shape (n,)
         n_classes : int
+        reference : str
+            The name of the model without adaptation.
 
         Examples
         --------
-        >>> TargetScores.of([0, 1, 1, 1, -1], before=[0, 0, 0, 0, 0], after=[1, 1, 0, 1, 0], n_classes=2)
-        TargetScores(n=5, unseen_class=1, before=1, after=2, gained=2, lost=1, mix=(0.25, 0.75))
+        >>> scores = TargetScores.of([0, 1, 1, 1, -1], before=[0, 0, 0, 0, 0], after=[1, 1, 0, 1, 0], n_classes=2)
+        >>> scores.before, scores.after, scores.gained, scores.lost
+        (1, 2, 2, 1)
+        >>> scores.mix, scores.recalls[0]
+        ((0.25, 0.75), (1, 0.0))
         """
         truth = np.asarray(labels)
         known = truth >= 0
         first, second = np.asarray(before) == truth, np.asarray(after) == truth
+        of_class = [second[truth == k] for k in range(n_classes)]
         return cls(
             n=len(truth),
             unseen_class=int((~known).sum()),
@@ -88,6 +116,8 @@ class TargetScores:
             gained=int((second & ~first).sum()),
             lost=int((first & ~second).sum()),
             mix=tuple(class_frequencies(truth[known], n_classes).tolist()),
+            recalls=tuple((len(right), float(right.mean()) if len(right) else 0.0) for right in of_class),
+            reference=reference,
         )
 
     @property
@@ -124,7 +154,7 @@ class AdaptationEvidence:
     Attributes
     ----------
     method : str
-        See `OrthogonalAdapter`.
+        See `OrthogonalAdapter`; or "corrected".
     shrinkage : float
     classes : sequence of str
     drift : mapping of str to float
@@ -143,9 +173,13 @@ class AdaptationEvidence:
         The frequencies of its predictions.
     agreement : float
         The fraction of target rows for which a model of another seed predicts the same class.
+    corrected : array of shape (C,)
+        The frequencies of the corrected model's predictions.
+    assumed : array of shape (C,), optional
+        The class frequencies that the model assumes, where it trusts the estimate only in part.
     """
 
-    method: Method
+    method: str
     shrinkage: float
     classes: tuple[str, ...]
     drift: Mapping[str, float]
@@ -157,11 +191,34 @@ class AdaptationEvidence:
     answers: ArrayLike
     decided: ArrayLike
     agreement: float
+    corrected: ArrayLike
+    assumed: ArrayLike | None = None
 
     @property
     def used(self) -> ArrayLike:
         """The estimate that was used."""
         return next(iter(self.estimates.values()))
+
+    @property
+    def expected(self) -> ArrayLike:
+        """The class frequencies that the predictions should have."""
+        return self.used if self.assumed is None else self.assumed
+
+    @property
+    def measures(self) -> dict[str, float]:
+        """The numbers that the checks compare with thresholds."""
+        others = list(self.estimates.values())[1:]
+        return {
+            "drift": max(self.drift.values()),
+            "recall": self.recall,
+            "auc": self.auc,
+            "shift": mix_distance(self.source_mix, self.used),
+            "disagreement": max(mix_distance(self.used, other) for other in others),
+            "mass_distance": mix_distance(self.expected, self.answers),
+            "decided_distance": mix_distance(self.expected, self.decided),
+            "corrected_distance": mix_distance(self.corrected, self.decided),
+            "agreement": self.agreement,
+        }
 
 
 def adaptation_findings(evidence: AdaptationEvidence, scores: TargetScores | None = None) -> tuple[Finding, ...]:
@@ -189,33 +246,69 @@ def adaptation_findings(evidence: AdaptationEvidence, scores: TargetScores | Non
     ]
     if scores is not None:
         found += [_classes_known(scores), _estimate_fits(evidence, scores), _above_majority(scores)]
+        found += [_every_class_recalled(evidence, scores)]
         found += [_helps(scores)] if evidence.method != "source_only" else []
     return tuple(found)
 
 
-def adaptation_verdict(findings: tuple[Finding, ...]) -> str:
+@dataclass(frozen=True)
+class Verdict:
+    """What to do with an adapted model.
+
+    Attributes
+    ----------
+    text : str
+    recommended : str
+        The model to use: "adapted", or the name of one without adaptation.
+    """
+
+    text: str
+    recommended: str
+
+    @property
+    def use(self) -> bool:
+        """Whether the adapted model is the one to use."""
+        return self.recommended == "adapted"
+
+
+def adaptation_verdict(findings: tuple[Finding, ...], scores: TargetScores | None = None) -> Verdict:
     """The verdict over all findings; the check on labelled target rows counts most.
+
+    Parameters
+    ----------
+    findings : tuple of Finding
+    scores : TargetScores, optional
+        Those of `adaptation_findings`.
 
     Examples
     --------
-    >>> adaptation_verdict((Finding("estimates of the class frequencies agree", "fail", "..."),))
-    'Not reliable yet. Failed checks: estimates of the class frequencies agree.'
+    >>> adaptation_verdict((Finding("every class is predicted", "fail", "..."),)).text
+    'Do not use it. Failed checks: every class is predicted. Use the corrected model instead.'
     """
     helps = next((finding.status for finding in findings if finding.name == HELPS), None)
     others = [finding for finding in findings if finding.name != HELPS and finding.status != "ok"]
     failed = "; ".join(finding.name for finding in others if finding.status == "fail")
+    decisive = "; ".join(finding.name for finding in others if finding.status == "fail" and finding.name in DECISIVE)
     weak = "; ".join(finding.name for finding in others)
-    if helps == "fail":
-        return "Do not use it: on labelled target rows it is less accurate than the model without adaptation."
+    if helps == "fail" and scores is not None:
+        return Verdict(
+            f"Do not use it: on labelled target rows it is less accurate than the model {scores.reference!r}.",
+            scores.reference,
+        )
     if helps == "ok":
-        return "Adaptation improves the accuracy on labelled target rows." + (f" Weak checks: {weak}." if weak else "")
+        weak = f" Weak checks: {weak}." if weak else ""
+        return Verdict(f"Adaptation improves the accuracy on labelled target rows.{weak}", "adapted")
+    if decisive:
+        return Verdict(f"Do not use it. Failed checks: {decisive}. Use the corrected model instead.", "corrected")
     if failed:
-        return f"Not reliable yet. Failed checks: {failed}."
+        return Verdict(f"Not reliable yet. Failed checks: {failed}.", "adapted")
     if weak:
-        return f"Usable with care. Weak checks: {weak}."
+        return Verdict(f"Usable with care. Weak checks: {weak}.", "adapted")
     if helps == "warn":
-        return "No check failed, but the accuracy on labelled target rows is not significantly higher."
-    return "No check failed. Without labelled target rows the gain in accuracy is not measured; label some if you can."
+        text = "No check failed, but the accuracy on labelled target rows is not significantly higher."
+        return Verdict(text, "adapted")
+    text = "No check failed. Without labelled target rows the gain in accuracy is not measured; label some if you can."
+    return Verdict(text, "adapted")
 
 
 def _values_seen(evidence: AdaptationEvidence) -> Finding:
@@ -275,7 +368,7 @@ def _estimates_agree(evidence: AdaptationEvidence) -> Finding:
 
 
 def _predictions_agree(evidence: AdaptationEvidence) -> Finding:
-    distance = mix_distance(evidence.used, evidence.answers)
+    distance = mix_distance(evidence.expected, evidence.answers)
     return _finding(
         "the adapted model's mean probabilities agree with the estimate",
         grade(distance, DISAGREEMENT),
@@ -285,13 +378,31 @@ def _predictions_agree(evidence: AdaptationEvidence) -> Finding:
 
 
 def _every_class_predicted(evidence: AdaptationEvidence) -> Finding:
-    shares = np.asarray(evidence.decided, dtype=np.float64)
-    rarest = int(shares.argmin())
+    shares, expected = (np.asarray(mix, dtype=np.float64) for mix in (evidence.decided, evidence.expected))
+    ratio = shares / np.maximum(expected, MIN_SHARE)
+    rarest = int(ratio.argmin())
+    lost = expected[rarest] >= MIN_SHARE and ratio[rarest] < MISSING_CLASS
     return _finding(
         "every class is predicted",
-        "warn" if shares[rarest] == 0 else "ok",
-        f"{_percent(shares[rarest])} of the target rows are predicted as {evidence.classes[rarest]!r}, the rarest one",
-        "If the target has rows of this class, do not rely on the model; the other checks cannot detect a lost class.",
+        "fail" if lost else "warn" if shares.min() == 0 else "ok",
+        f"{_percent(shares[rarest])} of the target rows are predicted as {evidence.classes[rarest]!r}, and "
+        f"{_percent(expected[rarest])} are estimated to be of this class",
+        "If the target has rows of this class, do not rely on the model.",
+    )
+
+
+def _every_class_recalled(evidence: AdaptationEvidence, scores: TargetScores) -> Finding:
+    counted = [k for k, (rows, _) in enumerate(scores.recalls) if rows >= MIN_RECALL_ROWS]
+    name = "every class with labelled target rows is recognised"
+    if not counted:
+        return _finding(name, "ok", f"no class has {MIN_RECALL_ROWS} labelled target rows", "")
+    worst = min(counted, key=lambda k: scores.recalls[k][1])
+    rows, recall = scores.recalls[worst]
+    return _finding(
+        name,
+        "fail" if recall < MISSING_CLASS else "ok",
+        f"the lowest recall is {_percent(recall)}, of {rows:,} rows of class {evidence.classes[worst]!r}",
+        "Do not rely on predictions of this class.",
     )
 
 
@@ -343,8 +454,11 @@ def _above_majority(scores: TargetScores) -> Finding:
 def _helps(scores: TargetScores) -> Finding:
     clear, better = scores.p_value <= SIGNIFICANCE, scores.gained > scores.lost
     status: Status = "warn" if not clear else "ok" if better else "fail"
-    measured = f"of {scores.n:,}, {scores.after:,} are correct with adaptation, and {scores.before:,} without"
-    advice = {"fail": "Use --method source_only, or another.", "warn": "Label more rows, or do not adapt."}
+    measured = (
+        f"of {scores.n:,}, {scores.after:,} are correct with adaptation, and {scores.before:,} by the model "
+        f"{scores.reference!r}"
+    )
+    advice = {"fail": f"Use the model {scores.reference!r}.", "warn": "Label more rows, or do not adapt."}
     return _finding(HELPS, status, measured, advice.get(status, ""))
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "Calibrator",
     "Estimator",
     "black_box_prior",
+    "calibration_draws",
     "calibrator",
     "check_proportions",
     "class_frequencies",
@@ -88,6 +89,8 @@ def maximum_likelihood_prior(
     target_proba: ArrayLike,
     source_prior: ArrayLike,
     *,
+    sample_weight: ArrayLike | None = None,
+    start: ArrayLike | None = None,
     tolerance: float = 1e-9,
     max_iterations: int = 10_000,
 ) -> Floats:
@@ -103,6 +106,10 @@ def maximum_likelihood_prior(
         probabilities pull the estimate toward the frequencies of the decisions.
     source_prior : array of shape (C,)
         The class frequencies of the data that the probabilities are calibrated on; none may be 0.
+    sample_weight : array of shape (n,), optional
+        The weight of each target row.
+    start : array of shape (C,), optional
+        Where to begin, by default at `source_prior`; none may be 0.
     tolerance : float, default=1e-9
         Stop when no frequency changes by more than this.
     max_iterations : int, default=10000
@@ -129,15 +136,41 @@ def maximum_likelihood_prior(
         raise UserError(
             f"target_proba has {int(off.sum())} rows that do not sum to 1 or values below 0", do="pass probabilities."
         )
-    prior = prior_of_source
-    ratio = proba / prior_of_source
-    for _ in range(max_iterations):
-        joint = ratio * prior
-        updated = (joint / joint.sum(axis=1, keepdims=True)).mean(axis=0)
-        moved = np.abs(updated - prior).max()
-        prior = updated
-        if moved <= tolerance:
-            break
+    if sample_weight is None:
+        weights = np.full(len(proba), 1 / len(proba))
+    else:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+        if weights.shape != proba.shape[:1] or not (np.all(weights >= 0) and 0 < weights.sum() < np.inf):
+            raise UserError(
+                f"sample_weight has shape {weights.shape}, target_proba has {len(proba)} rows",
+                expected="one weight of 0 or more for each row, and one above 0",
+            )
+        weights = weights / weights.sum()
+    first = prior_of_source if start is None else check_proportions("start", start, len(prior_of_source), positive=True)
+    return _maximum(proba / prior_of_source, weights, first, tolerance, max_iterations)
+
+
+def _maximum(ratio: Floats, weights: Floats, prior: Floats, tolerance: float, max_iterations: int) -> Floats:
+    """EM with squared extrapolation (SQUAREM, Varadhan and Roland 2008): the same maximum in far fewer steps."""
+
+    def step(prior: Floats) -> tuple[Floats, float]:
+        density = ratio @ prior
+        return prior * (ratio.T @ (weights / density)), float(weights @ np.log(density))
+
+    for _ in range(max_iterations // 3):
+        first, _ = step(prior)
+        change = first - prior
+        if np.abs(change).max() <= tolerance:
+            return first
+        second, _ = step(first)
+        bend = second - first - change
+        curvature = float(np.linalg.norm(bend))
+        length = float(np.linalg.norm(change)) / curvature if curvature > 0 else 1.0
+        # EM never leaves a frequency of 0, and so the extrapolation must not reach one
+        ahead = np.maximum(prior + 2 * length * change + length**2 * bend, 0.1 * second)
+        third, likelihood = step(ahead / ahead.sum())
+        after_second, least = step(second)
+        prior = third if likelihood >= least else after_second
     return prior
 
 
@@ -327,3 +360,44 @@ def calibrator(logits: ArrayLike, labels: ArrayLike) -> Calibrator:
 
     found = minimize(loss, np.zeros(1 + scores.shape[1]), jac=True, method="L-BFGS-B")
     return Calibrator(float(np.exp(found.x[0])), found.x[1:] - found.x[1:].mean())
+
+
+def calibration_draws(fitted: Calibrator, logits: ArrayLike, n: int, rng: np.random.Generator) -> list[Calibrator]:
+    """Draws of the calibrator from its posterior, by the normal approximation at the mode.
+
+    Parameters
+    ----------
+    fitted : Calibrator
+    logits : array of shape (n_rows, C)
+        Those that it was fitted to.
+    n : int
+        Number of draws.
+    rng : numpy Generator
+
+    Returns
+    -------
+    list of Calibrator
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.integers(0, 2, 4000)
+    >>> logits = np.column_stack([np.zeros(4000), 2 * labels - 1 + rng.normal(size=4000)])
+    >>> fitted = calibrator(logits, labels)
+    >>> scales = [draw.scale for draw in calibration_draws(fitted, logits, 100, rng)]
+    >>> bool(0.02 < np.std(scales) < 0.2)
+    True
+    """
+    scores = fitted.scale * np.asarray(logits, dtype=np.float64)
+    proba = fitted.proba(logits)
+    mean = np.sum(proba * scores, axis=1, keepdims=True)
+    # the curvature of the loss of `calibrator`, in log scale and biases
+    curvature = np.eye(1 + proba.shape[1])
+    curvature[0, 0] += np.sum(proba * (scores - mean) ** 2)
+    curvature[0, 1:] += np.sum(proba * (scores - mean), axis=0)
+    curvature[1:, 0] = curvature[0, 1:]
+    curvature[1:, 1:] += np.diag(proba.sum(axis=0)) - proba.T @ proba
+    # x = L^-T z has the covariance (L L^T)^-1
+    lower = np.linalg.cholesky(curvature)
+    steps = np.linalg.solve(lower.T, rng.normal(size=(len(lower), n))).T
+    return [Calibrator(fitted.scale * float(np.exp(step[0])), fitted.bias + step[1:]) for step in steps]

@@ -149,6 +149,9 @@ class AdaptationTask(Task):
         balance_by = labels if config.balanced == "batches" else None
         self.source_batches = Batches(data.source, labels, size=config.batch, seed=2 * seed, balance_by=balance_by)
         self.target_batches = Batches(data.target, size=config.batch, seed=2 * seed + 1)
+        self._class_weights: torch.Tensor | None = None
+        if config.balanced == "weights":
+            self._class_weights = torch.from_numpy(1 / (data.n_classes * data.source_prior)).float()
 
     @property
     def target_prior(self) -> NDArray[np.float64] | None:
@@ -167,9 +170,7 @@ class AdaptationTask(Task):
 
     def class_weights(self, step: int) -> torch.Tensor | None:
         """The weight of each class in the source's cross entropy."""
-        if self.config.balanced != "weights":
-            return None
-        return torch.from_numpy(1 / (self.data.n_classes * self.data.source_prior)).float()
+        return self._class_weights
 
     def source_weights(self, labels: torch.Tensor) -> torch.Tensor | None:
         """Weights of source rows in the domain losses, which undo the balancing of batches."""
@@ -243,6 +244,7 @@ class Vada(AdaptationTask):
             source_weights=self.source_weights(labels),
             domain_term=self.domain_term,
             discriminator_term=self.discriminator_term,
+            target_term=self.target_term,
         )
         loop.log(**{name: loss for name, loss in terms.items() if name != "discriminator"})
 
@@ -253,6 +255,10 @@ class Vada(AdaptationTask):
     def discriminator_term(self, domains: Domains) -> torch.Tensor:
         """The discriminator's loss."""
         return plain_discriminator_term(domains)
+
+    def target_term(self, logits: torch.Tensor) -> torch.Tensor:
+        """The loss of the classifier's predictions for target rows: their entropy."""
+        return conditional_entropy(logits)
 
 
 class Dann(Vada):
@@ -368,6 +374,8 @@ class VadaOrthogonal(EstimatingVada):
         optimal, not the same gradient: the log odds of w_1 are constants of a row. In the first form a network that
         knows the classes still has a slope between them where all classes are aligned, and keeps pushing source and
         target in opposite directions; in the second it is flat there.
+    mass : float, default=0.0
+        Weight of the mass constraint beside the target's entropy; see `target_term`. 0 is the paper's loss.
     """
 
     def __init__(
@@ -380,15 +388,33 @@ class VadaOrthogonal(EstimatingVada):
         label_shift: LabelShift | None = None,
         target_classes: Literal["soft", "hard"] = "soft",
         discriminator: Literal["full", "orthogonal"] = "full",
+        mass: float = 0.0,
         **options: Any,
     ) -> None:
         super().__init__(networks, data, config, seed, label_shift=label_shift or LabelShift("em"), **options)
+        if not mass >= 0:
+            raise UserError(f"mass is {mass}", expected="a weight of 0 or more")
+        self.mass = mass
         if target_classes not in ("soft", "hard"):
             raise UserError(f"target_classes is {target_classes!r}", expected="'soft' or 'hard'")
         if discriminator not in ("full", "orthogonal"):
             raise UserError(f"discriminator is {discriminator!r}", expected="'full' or 'orthogonal'")
         self.target_classes = target_classes
         self.discriminator = discriminator
+
+    def target_term(self, logits: torch.Tensor) -> torch.Tensor:
+        """Entropy of the predictions for the target's class frequencies, and the mass constraint.
+
+        Entropy alone is smallest where all rows are predicted as one class. ``mass * KL(prior || mean prediction)``
+        keeps the mean prediction at the estimated frequencies: the mean of the true posteriors equals them.
+        """
+        if not self.mass:
+            return conditional_entropy(logits)
+        prior = self.prior.target.to(logits).clamp(min=MIN_FREQUENCY)
+        log_proba = (logits + prior.log()).log_softmax(1)
+        proba = log_proba.exp()
+        entropy = -(proba * log_proba).sum(1).mean()
+        return entropy + self.mass * (prior * (prior.log() - proba.mean(0).log())).sum()
 
     def domain_term(self, domains: Domains) -> torch.Tensor:
         """The swapped domain loss of the orthogonal discriminator."""

@@ -71,21 +71,26 @@ def adapted(
     steps: int,
     refine_steps: int,
     seed: int,
+    device: str = "cpu",
+    mass: float = 0.0,
 ) -> Adapted:
     """Train small networks by one of `METHODS`, then refine them by `refine_steps` of DIRT-T."""
     networks = seeded(seed, partial(small_networks, data.source.shape[1], data.n_classes, width))
     options: dict[str, Any] = {"label_shift": label_shift} if method in WITH_PRIOR else {}
     if method == "vada_orthogonal":
-        options["discriminator"] = discriminator
+        options |= {"discriminator": discriminator, "mass": mass}
     task = METHODS[method](networks, data, config, seed, **options)
-    train(task, TrainingConfig(steps=steps, seed=seed, log_every=0))
+    train(task, TrainingConfig(steps=steps, seed=seed, log_every=0, accelerator=device))
     if refine_steps:
-        train(DirtT(networks, data, config, seed), TrainingConfig(steps=refine_steps, seed=seed, log_every=0))
+        train(
+            DirtT(networks, data, config, seed),
+            TrainingConfig(steps=refine_steps, seed=seed, log_every=0, accelerator=device),
+        )
     linear = [part for module in task.predictor for part in module if isinstance(part, nn.Linear)]
     layers = [(_array(layer.weight).T.copy(), _array(layer.bias)) for layer in linear]
     return Adapted(layers, task.target_prior)
 
 
 def _array(tensor: torch.Tensor) -> Floats:
-    values: Floats = tensor.detach().double().numpy()
+    values: Floats = tensor.detach().double().cpu().numpy()
     return values

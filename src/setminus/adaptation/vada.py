@@ -13,13 +13,14 @@ from setminus.nn.losses import (
     conditional_entropy,
     domain_discriminator_loss,
     domain_encoder_loss,
-    virtual_adversarial_loss,
+    virtual_adversarial_divergence,
 )
-from setminus.nn.passes import Update, frozen, in_float32, running_statistics_kept
+from setminus.nn.passes import Update, each, frozen, in_float32, running_statistics_kept, sees_whole_batch
 
 __all__ = [
     "DomainTerm",
     "Domains",
+    "TargetTerm",
     "VadaConfig",
     "VadaNetworks",
     "plain_discriminator_term",
@@ -103,6 +104,8 @@ class Domains:
 
 DomainTerm = Callable[[Domains], torch.Tensor]
 """The adversarial loss of one player: the encoder or the discriminator."""
+TargetTerm = Callable[[torch.Tensor], torch.Tensor]
+"""A loss of the classifier's logits for target rows."""
 
 
 def plain_domain_term(domains: Domains) -> torch.Tensor:
@@ -157,6 +160,7 @@ def vada_step(
     source_weights: torch.Tensor | None = None,
     domain_term: DomainTerm = plain_domain_term,
     discriminator_term: DomainTerm = plain_discriminator_term,
+    target_term: TargetTerm = conditional_entropy,
 ) -> dict[str, torch.Tensor]:
     """One step of both players: the discriminator first, then the classifier against it.
 
@@ -185,6 +189,8 @@ def vada_step(
         The encoder's; see `DomainTerm`. The orthogonal one takes the classes out of the discriminator's logits.
     discriminator_term : callable, optional
         The discriminator's; importance weights change both.
+    target_term : callable, optional
+        From the classifier's logits for target rows to the loss that `VadaConfig.target_entropy` weighs.
 
     Returns
     -------
@@ -201,55 +207,57 @@ def vada_step(
     """
     config = config or VadaConfig()
     encoder, head, discriminator = networks.encoder, networks.head, networks.discriminator
+    n = len(source)
+    # one pass for both domains where a row's answer does not depend on the rows beside it: half the time
+    together = not (sees_whole_batch(encoder) or sees_whole_batch(head))
 
     def classify_unremembered(x: torch.Tensor) -> torch.Tensor:
         with running_statistics_kept(encoder, head):
             return in_float32(head(encoder(x)))
 
-    with running_statistics_kept(encoder, head):
-        source_features = encoder(source)
-        source_class_logits = in_float32(head(source_features))
-    target_features = encoder(target)
-    target_class_logits = in_float32(head(target_features))
+    if together:
+        source_features, target_features = each(encoder, source, target)
+        class_logits = in_float32(head(torch.cat([source_features, target_features])))
+        source_class_logits, target_class_logits = class_logits[:n], class_logits[n:]
+    else:
+        with running_statistics_kept(encoder, head):
+            source_features = encoder(source)
+            source_class_logits = in_float32(head(source_features))
+        target_features = encoder(target)
+        target_class_logits = in_float32(head(target_features))
 
-    terms = {
-        "discriminator": discriminator_term(
-            Domains(
-                in_float32(discriminator(source_features.detach())),
-                in_float32(discriminator(target_features.detach())),
-                source_labels,
-                target_class_logits.detach(),
-                source_weights,
-            )
-        )
-    }
-    update("discriminator", terms["discriminator"])
-
-    terms["source_class"] = cross_entropy(source_class_logits, source_labels, class_weights)
-    terms["target_entropy"] = conditional_entropy(target_class_logits)
-    # frozen also keeps autocast from answering with the discriminator's weights before their update
-    with frozen(discriminator):
-        domains = Domains(
-            in_float32(discriminator(source_features)),
-            in_float32(discriminator(target_features)),
+    def domains(source_rows: torch.Tensor, target_rows: torch.Tensor) -> Domains:
+        source_logits, target_logits = each(discriminator, source_rows, target_rows)
+        return Domains(
+            in_float32(source_logits),
+            in_float32(target_logits),
             source_labels,
             target_class_logits.detach(),
             source_weights,
         )
-    terms["domain"] = domain_term(domains)
-    for name, rows, clean_logits in (
-        ("source_vat", source, source_class_logits),
-        ("target_vat", target, target_class_logits),
-    ):
-        if getattr(config, name):
-            terms[name] = virtual_adversarial_loss(
-                classify_unremembered,
-                rows,
-                radius=config.vat_radius,
-                xi=config.vat_xi,
-                power_steps=config.vat_power_steps,
-                clean_logits=clean_logits,
-            )
+
+    terms = {"discriminator": discriminator_term(domains(source_features.detach(), target_features.detach()))}
+    update("discriminator", terms["discriminator"])
+
+    terms["source_class"] = cross_entropy(source_class_logits, source_labels, class_weights)
+    terms["target_entropy"] = target_term(target_class_logits)
+    # frozen also keeps autocast from answering with the discriminator's weights before their update
+    with frozen(discriminator):
+        terms["domain"] = domain_term(domains(source_features, target_features))
+    smoothed = {"source_vat": (source, source_class_logits), "target_vat": (target, target_class_logits)}
+    smoothed = {name: rows for name, rows in smoothed.items() if getattr(config, name)}
+    groups = [smoothed] if together else [{name: rows} for name, rows in smoothed.items()]
+    for group in filter(None, groups):
+        divergence = virtual_adversarial_divergence(
+            classify_unremembered,
+            torch.cat([rows for rows, _ in group.values()]),
+            radius=config.vat_radius,
+            xi=config.vat_xi,
+            power_steps=config.vat_power_steps,
+            clean_logits=torch.cat([logits for _, logits in group.values()]),
+        )
+        parts = divergence.split([len(rows) for rows, _ in group.values()])
+        terms |= {name: part.mean() for name, part in zip(group, parts, strict=True)}
     weights = {name: getattr(config, name) for name in terms if name != "discriminator"}
     # no backward pass for losses of weight 0: during the warm-up, the target's rows have none
     counted = [weight * terms[name] for name, weight in weights.items() if weight or name == "source_class"]

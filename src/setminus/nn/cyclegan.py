@@ -1,26 +1,247 @@
-"""The CycleGAN step (Zhu et al. 2017), with the adversarial term of its generators left open."""
+"""CycleGAN (Zhu et al. 2017): networks for digits and for faces, and a step whose adversarial term is left open."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
+from torch import nn
 
 from setminus.errors import UserError
 from setminus.nn.losses import Direction, cycle_loss, gan_discriminator_loss, gan_generator_loss, identity_loss
+from setminus.nn.networks import check_images
 from setminus.nn.passes import Update, each, frozen, in_float32
 
 __all__ = [
     "AdversarialTerm",
     "CycleGAN",
     "CycleGANWeights",
+    "DigitDiscriminator",
+    "DigitGenerator",
     "GeneratorLosses",
+    "Norm",
+    "PatchDiscriminator",
+    "UNetGenerator",
     "cyclegan_step",
     "discriminator_losses",
     "generator_losses",
     "plain_adversarial",
 ]
+
+Norm = Literal["batch", "group", "instance"]
+GROUPS = 8
+"""Of GroupNorm; fewer where they do not divide the channels."""
+
+NORMS = {
+    "batch": nn.BatchNorm2d,
+    "group": lambda channels: nn.GroupNorm(math.gcd(GROUPS, channels), channels),
+    "instance": lambda channels: nn.InstanceNorm2d(channels, affine=True),
+}
+
+
+class DigitGenerator(nn.Module):  # type: ignore[misc]
+    """Images to images of the same size: two layers down, two that stay, two up.
+
+    Convolutions of 4 x 4 with stride 2 to `width` and ``2 * width`` channels, two of 3 x 3, and two transposed ones of
+    4 x 4 back. A normalisation and LeakyReLU 0.05 follow each but the last, which ends in tanh.
+
+    Parameters
+    ----------
+    width : int, default=128
+    channels : int, default=3
+        Of the images, whose sides are multiples of 4: 16, 28, 32.
+    norm : {"batch", "group", "instance"}, default="batch"
+        The paper has BatchNorm, in which images see each other, and which translates otherwise in evaluation mode than
+        in training; the other two are the same in both.
+
+    Examples
+    --------
+    >>> DigitGenerator(width=8)(torch.zeros(2, 3, 28, 28)).shape
+    torch.Size([2, 3, 28, 28])
+    """
+
+    def __init__(self, *, width: int = 128, channels: int = 3, norm: Norm = "batch") -> None:
+        super().__init__()
+        if norm not in NORMS:
+            raise UserError(f"norm is {norm!r}", expected=f"one of {', '.join(NORMS)}")
+        self.channels = channels
+        # where a channel's own mean is taken away again, a bias before it would do nothing
+        bias = norm == "group"
+        self.layers = nn.Sequential(
+            nn.Conv2d(channels, width, 4, 2, padding=1, bias=bias),
+            *_normalised(width, norm),
+            nn.Conv2d(width, 2 * width, 4, 2, padding=1, bias=bias),
+            *_normalised(2 * width, norm),
+            nn.Conv2d(2 * width, 2 * width, 3, padding=1, bias=bias),
+            *_normalised(2 * width, norm),
+            nn.Conv2d(2 * width, 2 * width, 3, padding=1, bias=bias),
+            *_normalised(2 * width, norm),
+            nn.ConvTranspose2d(2 * width, width, 4, 2, padding=1, bias=bias),
+            *_normalised(width, norm),
+            nn.ConvTranspose2d(width, channels, 4, 2, padding=1),
+            nn.Tanh(),
+        )
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Images of the same shape, in [-1, 1]."""
+        check_images(images, self.channels, multiple_of=4, at_least=8)
+        return self.layers(images)
+
+
+class DigitDiscriminator(nn.Module):  # type: ignore[misc]
+    """One logit per image: four convolutions of 3 x 3 with stride 2, then a linear layer.
+
+    LeakyReLU 0.2, Dropout2d and InstanceNorm follow each convolution. Two maps have no InstanceNorm: the first, so that
+    the discriminator sees the colors as such, and one of a single pixel, which would be its own mean.
+
+    Parameters
+    ----------
+    size : int, default=28
+        Height and width of the images, 8 or more.
+    width : int, default=16
+        Channels of the first convolution; each next one has twice as many.
+    channels : int, default=3
+    dropout : float, default=0.25
+
+    Examples
+    --------
+    >>> DigitDiscriminator(width=4)(torch.zeros(2, 3, 28, 28)).shape
+    torch.Size([2, 1])
+    """
+
+    def __init__(self, size: int = 28, *, width: int = 16, channels: int = 3, dropout: float = 0.25) -> None:
+        super().__init__()
+        if size < 8:
+            raise UserError(f"size is {size}", expected="images of 8 x 8 or more; resize them")
+        self.size = size
+        self.channels = channels
+        layers: list[nn.Module] = []
+        n_inputs, side = channels, size
+        for depth in range(4):
+            n_outputs, side = width * 2**depth, (side + 1) // 2
+            layers += [nn.Conv2d(n_inputs, n_outputs, 3, 2, padding=1), nn.LeakyReLU(0.2), nn.Dropout2d(dropout)]
+            if depth > 0 and side > 1:
+                layers.append(nn.InstanceNorm2d(n_outputs))
+            n_inputs = n_outputs
+        self.layers = nn.Sequential(*layers, nn.Flatten(), nn.Linear(n_inputs * side**2, 1))
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Logits of shape (n, 1)."""
+        check_images(images, self.channels, size=self.size)
+        return self.layers(images)
+
+
+def _normalised(channels: int, norm: Norm) -> list[nn.Module]:
+    return [NORMS[norm](channels), nn.LeakyReLU(0.05)]
+
+
+class UNetGenerator(nn.Module):  # type: ignore[misc]
+    """Images to images of the same size, halved down to one pixel and doubled back, each level with a way across.
+
+    Every level is a convolution of 4 x 4 with stride 2 down and a transposed one up; what enters a level is passed
+    across to what leaves it. InstanceNorm treats each image by itself.
+
+    Parameters
+    ----------
+    size : int, default=128
+        Height and width of the images: a power of 2, 32 or more. It has log2(size) levels.
+    width : int, default=64
+        Channels of the first level; they double with each level up to ``8 * width``.
+    channels : int, default=3
+
+    Examples
+    --------
+    >>> UNetGenerator(32, width=4)(torch.zeros(2, 3, 32, 32)).shape
+    torch.Size([2, 3, 32, 32])
+    """
+
+    def __init__(self, size: int = 128, *, width: int = 64, channels: int = 3) -> None:
+        super().__init__()
+        if size < 32 or size & (size - 1):
+            raise UserError(f"size is {size}", expected="a power of 2, 32 or more; resize the images")
+        self.size = size
+        self.channels = channels
+        n_levels = size.bit_length() - 1
+        widths = [width * min(2**level, 8) for level in range(n_levels)]
+        # a map of one pixel, at the bottom, is its own mean: no InstanceNorm there
+        inner: nn.Module = nn.Sequential(
+            nn.LeakyReLU(0.2), nn.Conv2d(widths[-2], widths[-1], 4, 2, padding=1), *_up(widths[-1], widths[-2])
+        )
+        for level in range(n_levels - 2, 0, -1):
+            above, here = widths[level - 1], widths[level]
+            down = [nn.LeakyReLU(0.2), nn.Conv2d(above, here, 4, 2, padding=1, bias=False), nn.InstanceNorm2d(here)]
+            inner = nn.Sequential(*down, _Across(inner), *_up(2 * here, above))
+        self.layers = nn.Sequential(
+            nn.Conv2d(channels, width, 4, 2, padding=1),
+            _Across(inner),
+            nn.ReLU(),
+            nn.ConvTranspose2d(2 * width, channels, 4, 2, padding=1),
+            nn.Tanh(),
+        )
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Images of the same shape, in [-1, 1]."""
+        check_images(images, self.channels, size=self.size)
+        return self.layers(images)
+
+
+class PatchDiscriminator(nn.Module):  # type: ignore[misc]
+    """One logit for each of many overlapping patches of 70 x 70 pixels.
+
+    Convolutions of 4 x 4: three with stride 2, two without, to `width`, twice, four times, eight times `width`
+    channels, then 1; LeakyReLU 0.2 after each but the last, InstanceNorm between.
+
+    Parameters
+    ----------
+    width : int, default=64
+    channels : int, default=3
+        Of the images, whose sides are 32 or more.
+
+    Examples
+    --------
+    >>> PatchDiscriminator(width=4)(torch.zeros(2, 3, 128, 128)).shape
+    torch.Size([2, 1, 14, 14])
+    """
+
+    def __init__(self, *, width: int = 64, channels: int = 3) -> None:
+        super().__init__()
+        self.channels = channels
+        layers: list[nn.Module] = [nn.Conv2d(channels, width, 4, 2, padding=1), nn.LeakyReLU(0.2)]
+        for n_inputs, stride in ((width, 2), (2 * width, 2), (4 * width, 1)):
+            layers += [
+                nn.Conv2d(n_inputs, 2 * n_inputs, 4, stride, padding=1, bias=False),
+                nn.InstanceNorm2d(2 * n_inputs),
+                nn.LeakyReLU(0.2),
+            ]
+        self.layers = nn.Sequential(*layers, nn.Conv2d(8 * width, 1, 4, padding=1))
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Logits of shape (n, 1, rows of patches, columns of patches)."""
+        check_images(images, self.channels, at_least=32)
+        return self.layers(images)
+
+
+class _Across(nn.Module):  # type: ignore[misc]
+    """What came in next to what the inner levels made of it."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x, self.inner(x)], dim=1)
+
+
+def _up(n_inputs: int, n_outputs: int) -> list[nn.Module]:
+    return [
+        nn.ReLU(),
+        nn.ConvTranspose2d(n_inputs, n_outputs, 4, 2, padding=1, bias=False),
+        nn.InstanceNorm2d(n_outputs),
+    ]
+
 
 AdversarialTerm = Callable[[torch.Tensor, torch.Tensor, Direction], torch.Tensor]
 """From the discriminator's logits of generated images, those images, and the direction, to a generator's loss."""
@@ -124,7 +345,7 @@ def generator_losses(
 
     Examples
     --------
-    >>> from setminus.nn.translation_networks import DigitDiscriminator, DigitGenerator
+    >>> from setminus.nn.cyclegan import DigitDiscriminator, DigitGenerator
     >>> networks = CycleGAN(
     ...     DigitGenerator(width=4), DigitGenerator(width=4), DigitDiscriminator(width=4), DigitDiscriminator(width=4)
     ... )

@@ -27,6 +27,7 @@ __all__ = [
     "log_density_ratio",
     "orthogonal_generator_loss",
     "orthogonal_logits",
+    "virtual_adversarial_divergence",
     "virtual_adversarial_loss",
 ]
 
@@ -377,6 +378,37 @@ def virtual_adversarial_loss(
     >>> virtual_adversarial_loss(lambda x: 2 * x, x) > 0
     tensor(True)
     """
+    return virtual_adversarial_divergence(
+        classifier, x, radius=radius, xi=xi, power_steps=power_steps, clean_logits=clean_logits, generator=generator
+    ).mean()
+
+
+def virtual_adversarial_divergence(
+    classifier: Callable[[torch.Tensor], torch.Tensor],
+    x: torch.Tensor,
+    *,
+    radius: float = 3.5,
+    xi: float = 1e-6,
+    power_steps: int = 1,
+    clean_logits: torch.Tensor | None = None,
+    generator: torch.Generator | None = None,
+) -> torch.Tensor:
+    """`virtual_adversarial_loss` of each row, so that rows of two domains can share its passes.
+
+    Parameters
+    ----------
+    classifier, x, radius, xi, power_steps, clean_logits, generator
+        See `virtual_adversarial_loss`.
+
+    Returns
+    -------
+    Tensor of shape (n,)
+
+    Examples
+    --------
+    >>> virtual_adversarial_divergence(lambda x: 0 * x, torch.randn(3, 2))
+    tensor([0., 0., 0.])
+    """
     if not (radius > 0 and xi > 0 and power_steps >= 1):
         raise UserError(
             f"radius is {radius}, xi is {xi}, power_steps is {power_steps}",
@@ -395,7 +427,7 @@ def virtual_adversarial_loss(
             divergence = _kl(log_clean, classifier(x + xi * direction)).sum()
             (slope,) = torch.autograd.grad(divergence, direction)
         direction = _unit(slope)
-    return _kl(log_clean, classifier(x + radius * direction)).mean()
+    return _kl(log_clean, classifier(x + radius * direction))
 
 
 def _mean_distance(name: str, made: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,250 @@
+"""A linear classifier of the source, its estimate of the target's class frequencies, and how far to trust that.
+
+An estimate by maximum likelihood is right if only the class frequencies changed. Two checks without target labels test
+this. *Unexplained*: the part of the difference between the source's and the target's predictions that remains after the
+source is weighted to the estimated frequencies. *Disagreement*: how far estimates from two halves of the features are
+apart; a shift of the features moves them in different directions, a shift of the frequencies moves them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+from sklearn.linear_model import LogisticRegression
+
+from setminus.adaptation.label_shift import (
+    Calibrator,
+    calibrator,
+    class_frequencies,
+    maximum_likelihood_prior,
+    mix_distance,
+)
+
+__all__ = ["LinearSource", "PriorEvidence", "fit_linear_source", "prior_evidence", "trust"]
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+STRENGTHS = (1e-3, 1e-2, 1e-1, 1.0)
+"""Inverse strengths of regularisation, the strongest first."""
+FOLDS, HALVINGS = 3, 3
+MAX_ROWS = 1_000
+"""Rows of each domain in the distance of predictions, which takes all pairs."""
+UNEXPLAINED = (0.05, 0.10)
+"""An estimate is trusted fully below the first value, and not at all above the second."""
+DISAGREEMENT = (0.05, 0.15)
+"""The same for the disagreement of two halves of the features over the size of the shift."""
+MIN_SHIFT = 0.2
+"""The size of a shift that a disagreement is compared with is at least this: halves differ by chance without any."""
+CONTRADICTION = 0.5
+"""A disagreement, over the size of the shift, above which no estimate is trusted: where features moved so far that all
+target rows are predicted as one class, that class alone explains the predictions."""
+
+
+@dataclass(frozen=True)
+class LinearSource:
+    """Logistic regression on the source, with its logits out of fold.
+
+    Attributes
+    ----------
+    weight, bias : ndarray of shape (n_features, C) and (C,)
+        Of the model of all source rows, calibrated, for the class frequencies of the source.
+    held_out : ndarray of shape (n, C)
+        Calibrated log-probabilities of source rows by models of other rows.
+    target : ndarray of shape (folds * m, C)
+        Those of target rows by the same models: comparable with `held_out`, as the model of all rows is not.
+    strength : float
+        The inverse strength of regularisation.
+    """
+
+    weight: Floats
+    bias: Floats
+    held_out: Floats
+    target: Floats
+    strength: float
+
+
+def fit_linear_source(x: Floats, codes: Codes, target: Floats, seed: int) -> LinearSource:
+    """Fit logistic regression with the strongest regularisation within a standard error of the best log loss.
+
+    A stronger one transfers better: features that help little in the source are as likely to mislead in the target.
+    """
+    n_classes = int(codes.max()) + 1
+    rows = np.arange(len(codes))
+    fits = []
+    for strength in STRENGTHS:
+        held_out, of_target = _out_of_fold(x, codes, target, strength, seed)
+        calibrated = calibrator(held_out, codes)
+        losses = -np.log(np.maximum(calibrated.proba(held_out)[rows, codes], 1e-12))
+        fits.append((strength, calibrated, held_out, of_target, losses))
+    best = min(fits, key=lambda fit: float(fit[-1].mean()))[-1]
+    enough = best.mean() + best.std() / np.sqrt(len(codes))
+    strength, calibrated, held_out, of_target, _ = next(fit for fit in fits if fit[-1].mean() <= enough)
+    model = _logistic(strength).fit(x, codes)
+    weight, bias = _coefficients(model, n_classes)
+    return LinearSource(
+        calibrated.scale * weight,
+        calibrated.scale * bias + calibrated.bias,
+        _log(calibrated, held_out),
+        _log(calibrated, of_target),
+        strength,
+    )
+
+
+@dataclass(frozen=True)
+class PriorEvidence:
+    """An estimate of the target's class frequencies, and the checks of it.
+
+    Attributes
+    ----------
+    estimate : ndarray of shape (C,)
+    shift : float
+        Distance of the estimate from the source's frequencies.
+    unexplained : float
+        The part of the distance between the predictions of both domains that the estimate does not explain, 0 to 1.
+    disagreement : float
+        Distance of estimates by two halves of the features; NaN with fewer than four features.
+    trust : float
+        From 0 (no check is met) to 1.
+    """
+
+    estimate: Floats
+    shift: float
+    unexplained: float
+    disagreement: float
+    trust: float
+
+
+def prior_evidence(fitted: LinearSource, x: Floats, codes: Codes, target: Floats, seed: int) -> PriorEvidence:
+    """Estimate the target's class frequencies by a linear classifier, and check the estimate."""
+    prior = class_frequencies(codes, fitted.bias.size)
+    estimate = maximum_likelihood_prior(np.exp(fitted.target), prior)
+    shift = mix_distance(estimate, prior)
+    rest = unexplained(fitted, codes, prior, estimate, seed)
+    apart = halves_disagreement(x, codes, target, fitted.strength, seed) if x.shape[1] >= 4 else float("nan")
+    return PriorEvidence(estimate, shift, rest, apart, trust(rest, apart, shift))
+
+
+def trust(unexplained: float, disagreement: float, shift: float) -> float:
+    """How far to trust an estimate: 1 if one of the checks is met, 0 if none is or the second contradicts.
+
+    Examples
+    --------
+    >>> trust(unexplained=0.01, disagreement=0.1, shift=0.4), trust(unexplained=0.3, disagreement=0.1, shift=0.4)
+    (1.0, 0.0)
+    """
+    by_fit = _ramp(unexplained, UNEXPLAINED)
+    if np.isnan(disagreement):
+        return by_fit
+    apart = disagreement / max(shift, MIN_SHIFT)
+    return 0.0 if apart > CONTRADICTION else max(by_fit, _ramp(apart, DISAGREEMENT))
+
+
+def unexplained(fitted: LinearSource, codes: Codes, prior: Floats, estimate: Floats, seed: int) -> float:
+    """Energy distance of the target's predictions from the weighted source's, over that from the source's.
+
+    Predictions are for equal class frequencies. What a sample of the weighted source itself has is subtracted.
+    """
+    rng = np.random.default_rng(seed)
+    own = rng.permutation(len(codes))[:MAX_ROWS]
+    others = rng.permutation(len(fitted.target))[:MAX_ROWS]
+    source, target = (_for_equal(rows, prior) for rows in (fitted.held_out[own], fitted.target[others]))
+    weights = (estimate / prior)[codes[own]]
+    weights = weights / weights.sum()
+    drawn = [rng.choice(len(own), size=len(target), p=weights) for _ in range(5)]
+    chance = float(np.mean([_energy(source, weights, source[rows]) for rows in drawn]))
+    before = _energy(source, np.full(len(own), 1 / len(own)), target)
+    after = _energy(source, weights, target) - chance
+    return float(np.clip(after / max(before, 1e-9), 0.0, 1.0))
+
+
+def halves_disagreement(x: Floats, codes: Codes, target: Floats, strength: float, seed: int) -> float:
+    """Distance of estimates by two random halves of the features beyond that by chance, and at least the latter."""
+    rng = np.random.default_rng(seed)
+    n_classes = int(codes.max()) + 1
+    prior = class_frequencies(codes, n_classes)
+    apart, chance = [], []
+    for _ in range(HALVINGS):
+        columns = np.array_split(rng.permutation(x.shape[1]), 2)
+        estimates = []
+        for half in columns:
+            held_out, of_target = _out_of_fold(x[:, half], codes, target[:, half], strength, seed, folds=2)
+            calibrated = calibrator(held_out, codes)
+            estimates.append(maximum_likelihood_prior(calibrated.proba(of_target), prior, tolerance=1e-6))
+            weights = (estimates[-1] / prior)[codes]
+            rows = rng.choice(len(codes), size=len(target), p=weights / weights.sum())
+            again = maximum_likelihood_prior(calibrated.proba(held_out[rows]), prior, tolerance=1e-6)
+            chance.append(mix_distance(again, estimates[-1]))
+        apart.append(mix_distance(*estimates))
+    by_chance = float(np.mean(chance))
+    beyond = float(np.mean(apart)) ** 2 - 2 * by_chance**2
+    # where chance is large, halves that agree prove little
+    return max(float(np.sqrt(max(beyond, 0.0))), by_chance)
+
+
+def _ramp(value: float, ends: tuple[float, float]) -> float:
+    """1 below the first end, 0 above the second, linear between."""
+    return float(np.clip((ends[1] - value) / (ends[1] - ends[0]), 0.0, 1.0))
+
+
+def _out_of_fold(
+    x: Floats, codes: Codes, target: Floats, strength: float, seed: int, folds: int = FOLDS
+) -> tuple[Floats, Floats]:
+    """Logits of source rows by models of other rows, and of all target rows by each of these models."""
+    n_classes = int(codes.max()) + 1
+    held_out, of_target = np.zeros((len(x), n_classes)), []
+    for seen, unseen in _folds(codes, folds, seed):
+        weight, bias = _coefficients(_logistic(strength).fit(x[seen], codes[seen]), n_classes)
+        held_out[unseen] = x[unseen] @ weight + bias
+        of_target.append(target @ weight + bias)
+    return held_out, np.concatenate(of_target)
+
+
+def _folds(codes: Codes, folds: int, seed: int) -> Iterator[tuple[Codes, Codes]]:
+    """Rows to fit on and rows to predict; the only row of a class is fitted on in every fold."""
+    turn = np.zeros(len(codes), dtype=np.int64)
+    rng = np.random.default_rng(seed)
+    single = np.bincount(codes)[codes] < 2
+    for k in np.unique(codes):
+        rows = rng.permutation(np.flatnonzero(codes == k))
+        turn[rows] = (np.arange(len(rows)) + rng.integers(folds)) % folds
+    for fold in range(folds):
+        unseen = turn == fold
+        if unseen.any():
+            yield np.flatnonzero(~unseen | single), np.flatnonzero(unseen)
+
+
+def _logistic(strength: float) -> LogisticRegression:
+    return LogisticRegression(C=strength, max_iter=200, tol=1e-3)
+
+
+def _coefficients(model: LogisticRegression, n_classes: int) -> tuple[Floats, Floats]:
+    """Weights and biases of every class, also of two."""
+    weight, bias = model.coef_, model.intercept_
+    if n_classes == 2:
+        weight, bias = np.concatenate([-weight, weight]) / 2, np.concatenate([-bias, bias]) / 2
+    return weight.T, bias
+
+
+def _log(calibrated: Calibrator, logits: Floats) -> Floats:
+    log_proba: Floats = np.log(np.maximum(calibrated.proba(logits), 1e-300))
+    return log_proba
+
+
+def _for_equal(log_proba: Floats, prior: Floats) -> Floats:
+    """Probabilities for equal class frequencies."""
+    proba = np.exp(log_proba) / prior
+    equal: Floats = proba / proba.sum(axis=1, keepdims=True)
+    return equal
+
+
+def _energy(rows: Floats, weights: Floats, others: Floats) -> float:
+    """Unbiased energy distance of weighted rows from other rows."""
+    n = len(others)
+    between = 2 * float((weights @ cdist(rows, others)).mean())
+    within = float(weights @ cdist(rows, rows) @ weights) / max(1 - float(weights @ weights), 1e-9)
+    return between - within - float(cdist(others, others).sum()) / max(n * (n - 1), 1)

@@ -1,0 +1,167 @@
+"""Which model the method "auto" keeps, and that it never predicts far worse than the models it had."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from setminus.adaptation.automatic import averaged, common_scale, information, network_logits
+from setminus.adaptation.linear_source import fit_linear_source, prior_evidence, trust
+
+FEW_STEPS = {"steps": 150, "learning_rate": 5e-3}
+
+
+def mixed(n, share, rng):
+    return (rng.random(n) < share).astype(int)
+
+
+def weak(seed=0, moved=0.0):
+    """100 weak features of two classes, 85 to 15 in the source and 15 to 85 in the target."""
+    rng = np.random.default_rng(seed)
+    means = rng.normal(size=(2, 100)) * 1.5 / np.sqrt(200)
+    y, labels = mixed(500, 0.15, rng), mixed(500, 0.85, rng)
+    x = means[y] + rng.normal(size=(500, 100))
+    # each half of the features moves in a direction of its own
+    drift = moved * (means[1] - means[0]) * np.where(np.arange(100) < 50, 1, -1)
+    return x, y, means[labels] + drift + rng.normal(size=(500, 100)), labels
+
+
+def rows(x, y, target):
+    return (
+        np.concatenate([x, target]),
+        np.concatenate([y, np.full(len(target), -1)]),
+        np.repeat([1, -1], [len(x), len(target)]),
+    )
+
+
+def test_a_shift_of_the_frequencies_alone_is_estimated_and_trusted():
+    x, y, target, labels = weak()
+    found = prior_evidence(fit_linear_source(x, y, target, seed=0), x, y, target, seed=0)
+    assert found.estimate[1] == pytest.approx(labels.mean(), abs=0.15)
+    assert found.unexplained < 0.05
+    assert found.trust == 1.0
+
+
+def test_an_estimate_is_not_trusted_where_the_features_shifted():
+    rng = np.random.default_rng(0)
+    means = 2.0 * rng.normal(size=(4, 20)) / np.sqrt(10)
+    y, labels = rng.integers(4, size=500), rng.integers(4, size=500)
+    x = means[y] + rng.normal(size=(500, 20))
+    trusts = []
+    for moved in (0.0, 2.0):
+        target = means[labels] + moved * rng.normal(size=20) + rng.normal(size=(500, 20))
+        trusts.append(prior_evidence(fit_linear_source(x, y, target, seed=0), x, y, target, seed=0).trust)
+    assert trusts[1] < 0.5 < trusts[0]
+
+
+def test_trust_falls_between_its_two_ends():
+    assert trust(0.075, float("nan"), 0.5) == trust(0.075, 0.2, 0.5) == pytest.approx(0.5)
+    assert trust(1.0, 0.05, 0.5) == pytest.approx(0.5)
+    assert trust(0.0, 0.3, 0.5) == 0.0
+
+
+def test_the_strongest_regularisation_within_an_error_of_the_best_is_taken():
+    x, y, target, _ = weak()
+    strong = fit_linear_source(x, y, target, seed=0).strength
+    # separated classes are predicted better by a weak one
+    clear = np.column_stack([3.0 * y, x[:, 0]])
+    assert strong < fit_linear_source(clear, y, clear, seed=0).strength
+
+
+def test_a_linear_source_is_logistic_regression_that_is_calibrated():
+    x, y, target, _ = weak()
+    fitted = fit_linear_source(x, y, target, seed=0)
+    plain = LogisticRegression(C=fitted.strength, max_iter=200, tol=1e-3).fit(x, y)
+    logits = target @ fitted.weight + fitted.bias
+    assert np.corrcoef(logits[:, 1] - logits[:, 0], plain.decision_function(target))[0, 1] > 0.999
+
+
+@pytest.mark.parametrize("inner", [0, 1, 2])
+def test_the_average_of_a_linear_model_and_a_network_is_one_network(inner):
+    rng = np.random.default_rng(inner)
+    widths = [5, *([7] * (inner + 1)), 3]
+    layers = [(rng.normal(size=shape), rng.normal(size=shape[1])) for shape in pairwise(widths)]
+    linear = (rng.normal(size=(5, 3)), rng.normal(size=3))
+    x = rng.normal(size=(50, 5))
+    both = (network_logits([linear], x) + network_logits(layers, x)) / 2
+    assert np.allclose(network_logits(averaged(linear, layers), x), both)
+    assert not np.allclose(network_logits(layers, x), both)
+
+
+def test_information_is_that_of_rows_and_classes():
+    rng = np.random.default_rng(0)
+    sure, weights = 50 * np.eye(3)[rng.integers(3, size=300)], np.ones(300)
+    assert information(sure, weights) == pytest.approx(np.log(3), abs=0.01)
+    assert information(sure[:1]) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_columns_of_one_unit_share_their_scale_and_others_do_not():
+    assert np.ptp(common_scale(np.array([0.0, 0.5, 1.0, 2.0]))) == 0
+    assert np.array_equal(common_scale(np.array([0.0, 1.0, 1.0, 50.0])), [1.0, 1.0, 1.0, 50.0])
+    assert np.array_equal(common_scale(np.zeros(2)), [1.0, 1.0])
+
+
+@pytest.fixture
+def adapter():
+    pytest.importorskip("torch")
+    from setminus.adaptation.adapter import OrthogonalAdapter
+
+    return OrthogonalAdapter
+
+
+def test_on_weak_features_it_is_far_above_the_adapted_network_alone(adapter):
+    x, y, target, labels = weak()
+    X, Y, domain = rows(x, y, target)
+    auto = adapter(**FEW_STEPS).fit(X, Y, sample_domain=domain)
+    alone = adapter("vada_orthogonal", **FEW_STEPS).fit(X, Y, sample_domain=domain)
+    assert auto.score(target, labels) > 0.78 > 0.6 > alone.score(target, labels)
+    assert auto.evidence_["kept"] in {"linear", "average"}
+    assert auto.evidence_["trust"] == 1.0
+    assert auto.target_prior_[1] == pytest.approx(0.85, abs=0.15)
+
+
+def test_where_a_linear_model_cannot_work_a_network_is_kept(adapter):
+    rng = np.random.default_rng(0)
+    y, labels = mixed(500, 0.3, rng), mixed(500, 0.7, rng)
+
+    def rings(labels):
+        angle, radius = rng.uniform(0, 2 * np.pi, len(labels)), 1 + 2 * labels + 0.2 * rng.normal(size=len(labels))
+        return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+
+    x, target = rings(y), rings(labels)
+    model = adapter(**FEW_STEPS).fit(*rows(x, y, target))
+    assert model.evidence_["kept"] in {"source_only", "vada_orthogonal"}
+    assert model.score(target, labels) > 0.95
+
+
+def test_a_known_mix_is_used_as_it_is(adapter):
+    x, y, target, _ = weak()
+    model = adapter(target_prior=[0.4, 0.6], steps=20).fit(*rows(x, y, target))
+    assert model.target_prior_ == pytest.approx([0.4, 0.6])
+    assert model.evidence_["trust"] == 1.0
+
+
+def test_predictions_are_for_the_target_unless_asked_for_equal_frequencies(adapter):
+    x, y, target, _ = weak()
+    model = adapter(steps=20).fit(*rows(x, y, target))
+    ratio = model.predict_proba(target) / model.set_params(predict_prior="equal").predict_proba(target)
+    odds = ratio[:, 1] / ratio[:, 0]
+    assert np.allclose(odds, model.target_prior_[1] / model.target_prior_[0])
+
+
+def test_a_second_fit_without_a_target_forgets_the_evidence_of_the_first(adapter):
+    x, y, target, _ = weak()
+    model = adapter(steps=20).fit(*rows(x, y, target))
+    with pytest.warns(UserWarning, match="sample_domain is missing"):
+        model.fit(x, y)
+    assert not hasattr(model, "evidence_")
+
+
+def test_classes_with_one_row_and_few_rows_in_all_are_fitted(adapter):
+    rng = np.random.default_rng(0)
+    y = np.array([0, 0, 0, 1, 1, 2])
+    x, target = rng.normal(size=(6, 5)) + 3 * y[:, None], rng.normal(size=(4, 5))
+    model = adapter(steps=5).fit(*rows(x, y, target))
+    assert model.evidence_["kept"] == "linear"
+    assert np.allclose(model.predict_proba(target).sum(axis=1), 1)
