@@ -3,7 +3,15 @@ from importlib import import_module
 
 import numpy as np
 import pytest
-from setminus_paper.experiments import EXPERIMENTS, reproduce
+import sklearn
+from setminus_paper.reproduce import EXPERIMENTS, run_experiment
+
+
+@pytest.fixture(autouse=True)
+def scikit_learn_settings():
+    """The settings of scikit-learn are the same before and after each test: importing skada changes them."""
+    with sklearn.config_context():
+        yield
 
 
 class Rows:
@@ -117,7 +125,7 @@ def toy(tmp_path_factory):
 @pytest.fixture(scope="session")
 def toy_records(toy, tmp_path_factory):
     """What `setminus reproduce toy` records."""
-    return reproduce("toy", tmp_path_factory.mktemp("runs") / "records.jsonl")
+    return run_experiment("toy", tmp_path_factory.mktemp("runs") / "records.jsonl")
 
 
 @pytest.fixture(autouse=True)

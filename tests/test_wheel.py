@@ -94,7 +94,7 @@ def test_every_command_but_one_works_from_the_wheel_alone(wheel, dependencies, t
     ]
     done = run(wheel, dependencies, tmp_path, *lines)
     assert {line: (code, err) for line, (code, _, err) in done.items() if code} == {}
-    assert (tmp_path / "styles" / "report.html").is_file() and (tmp_path / "adapted" / "report.html").is_file()
+    assert (tmp_path / "styles" / "report.html").is_file() and (tmp_path / "adapted" / "model.report.html").is_file()
 
 
 def test_reproduce_says_in_two_lines_how_to_install_it(wheel, dependencies, tmp_path):

@@ -13,12 +13,17 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from setminus.adaptation.adapter import OrthogonalAdapter
-    from setminus.auditing.audit import audit
+    from setminus.adaptation.prior_correction import PriorCorrectedClassifier, PriorCorrection, prior_correction
+    from setminus.auditing.audit import Audit, audit
     from setminus.auditing.leakage import leakage
-    from setminus.auditing.result import Audit
-    from setminus.core.bounds import generalization_bound, importance_variance
+    from setminus.core.certificate import Certificate, certify
     from setminus.core.gaps import demographic_parity_gap, equal_opportunity_gap, equalized_odds_gap
-    from setminus.core.importance import effective_sample_size, importance_weights
+    from setminus.core.importance import (
+        effective_sample_size,
+        generalization_bound,
+        importance_variance,
+        importance_weights,
+    )
     from setminus.core.orthogonalize import orthogonalize, orthogonalize_log
     from setminus.estimators.importance import ImportanceWeightedClassifier
     from setminus.estimators.orthogonal import OrthogonalClassifier
@@ -27,37 +32,46 @@ if TYPE_CHECKING:
     from setminus.estimators.tuned import TunedOrthogonalClassifier
 
 _HOMES = {
-    "Audit": "auditing.result",
+    "Audit": "auditing.audit",
+    "Certificate": "core.certificate",
     "GroupPrincipal": "estimators.principals",
     "ImportanceWeightedClassifier": "estimators.importance",
     "OrthogonalAdapter": "adaptation.adapter",
     "OrthogonalClassifier": "estimators.orthogonal",
+    "PriorCorrectedClassifier": "adaptation.prior_correction",
+    "PriorCorrection": "adaptation.prior_correction",
     "ProxyPrincipal": "estimators.principals",
     "TunedOrthogonalClassifier": "estimators.tuned",
     "audit": "auditing.audit",
+    "certify": "core.certificate",
     "demographic_parity_gap": "core.gaps",
     "effective_sample_size": "core.importance",
     "equal_opportunity_gap": "core.gaps",
     "equalized_odds_gap": "core.gaps",
-    "generalization_bound": "core.bounds",
-    "importance_variance": "core.bounds",
+    "generalization_bound": "core.importance",
+    "importance_variance": "core.importance",
     "importance_weights": "core.importance",
     "leakage": "auditing.leakage",
     "load": "estimators.persistence",
     "orthogonalize": "core.orthogonalize",
     "orthogonalize_log": "core.orthogonalize",
+    "prior_correction": "adaptation.prior_correction",
     "save": "estimators.persistence",
 }
 
 __all__ = [
     "Audit",
+    "Certificate",
     "GroupPrincipal",
     "ImportanceWeightedClassifier",
     "OrthogonalAdapter",
     "OrthogonalClassifier",
+    "PriorCorrectedClassifier",
+    "PriorCorrection",
     "ProxyPrincipal",
     "TunedOrthogonalClassifier",
     "audit",
+    "certify",
     "demographic_parity_gap",
     "effective_sample_size",
     "equal_opportunity_gap",
@@ -69,6 +83,7 @@ __all__ = [
     "load",
     "orthogonalize",
     "orthogonalize_log",
+    "prior_correction",
     "save",
 ]
 

@@ -8,7 +8,8 @@ import logging
 import os
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,7 +17,16 @@ from typing import Any, BinaryIO
 from setminus.errors import UserError, printable_json
 from setminus.files import atomic_write
 
-__all__ = ["RecordError", "append_record", "read_record", "read_records", "to_json", "versions", "write_json"]
+__all__ = [
+    "RecordError",
+    "append_record",
+    "read_record",
+    "read_records",
+    "run_record",
+    "to_json",
+    "versions",
+    "write_json",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -88,10 +98,6 @@ def append_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> No
 def read_records(path: str | os.PathLike[str]) -> list[Record]:
     """Read every record of a file, oldest first.
 
-    Parameters
-    ----------
-    path : path
-
     Returns
     -------
     list of dict
@@ -160,6 +166,36 @@ def write_json(path: str | os.PathLike[str], record: Mapping[str, Any]) -> Path:
     return Path(path)
 
 
+def run_record(
+    name: str,
+    job: str,
+    config: Any,
+    *,
+    command: str,
+    task: Mapping[str, Any],
+    metrics: Mapping[str, Any],
+    steps: Mapping[str, float],
+    packages: Sequence[str] = (),
+    seed: int | None = None,
+) -> Record:
+    """The record of one run of a command: `job` is the section of the page that shows it, `steps` has seconds by name.
+
+    The seed is that of `config`, where none is given; see `versions` for `packages`.
+    """
+    return {
+        "name": name,
+        "job": job,
+        "config": asdict(config),
+        "seed": config.seed if seed is None else seed,
+        "versions": versions(*packages),
+        "command": command,
+        "task": task,
+        "metrics": metrics,
+        "steps": dict(steps),
+        "seconds": sum(steps.values()),
+    }
+
+
 def versions(*packages: str) -> dict[str, str]:
     """What a record should say of the software behind it.
 
@@ -167,10 +203,6 @@ def versions(*packages: str) -> dict[str, str]:
     ----------
     *packages : str
         More distributions to name than those that every run uses.
-
-    Returns
-    -------
-    dict of str to str
 
     Examples
     --------

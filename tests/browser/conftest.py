@@ -104,7 +104,7 @@ class Run:
         record = {
             "name": job,
             "job": job,
-            "config": {},
+            "config": {"constraint": self.model.constraint, "agg": self.model.agg},
             "seed": 0,
             "versions": {**versions(), text: "1.0"},
             "command": f"setminus fit '{text}.csv' --label '{text}'",

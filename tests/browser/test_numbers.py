@@ -24,6 +24,8 @@ def find(metrics, cell):
         return metrics["frontier"]["best"][int(place)][metric] if place else metrics["frontier"][kind][metric]
     if metric.startswith("attribute_predictability."):
         return metrics["attribute_predictability"][metric.removeprefix("attribute_predictability.")]
+    if metric == "certificate":
+        return metrics["certificate"]["certified"]
     (audit,) = [model["audit"] for model in metrics["models"] if model["title"] == cell["model"]]
 
     def of_cell(rows):

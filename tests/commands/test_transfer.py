@@ -94,7 +94,7 @@ def test_keep_is_quiet_when_asked_and_says_what_it_kept(fit, command, tmp_path):
     }
     assert config["network"] == "digit"
     assert "background" in (out / "report.html").read_text()
-    assert command("report", out).code == 0
+    assert command("report", out, "--force").code == 0
 
 
 def test_a_model_is_not_replaced_unless_asked(fit, model):

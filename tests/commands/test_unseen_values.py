@@ -36,7 +36,7 @@ def model(command, table, folder):
     if not path.exists():
         table.to_csv(folder / "people.csv", index=False)
         common = ["--label", "income", "--ignore", "sex", "--full", "logistic", "--quiet"]
-        assert command("fit", folder / "people.csv", *common, "--out", path).code == 0
+        assert command("fit", folder / "people.csv", *common, "--out", path, "--force").code == 0
     return path
 
 
@@ -48,7 +48,7 @@ def apply(command, model, tmp_path):
         given, out = tmp_path / f"new.{ending}", tmp_path / f"out.{ending}"
         out.unlink(missing_ok=True)
         frame.to_csv(given, index=False) if ending == "csv" else frame.to_parquet(given, index=False)
-        done = command("apply", model, given, "--out", out, "--quiet", *options)
+        done = command("apply", model, given, "--out", out, "--force", "--quiet", *options)
         assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
         if not out.exists():
             return done, None
@@ -126,7 +126,9 @@ def test_a_few_columns_are_named(command, tmp_path, people):
     people.assign(**dict.fromkeys(more, "x")).to_csv(tmp_path / "new.csv", index=False)
     common = ["--label", "income", "--ignore", "sex", "--full", "logistic", "--out", tmp_path / "m.skops", "--quiet"]
     assert command("fit", tmp_path / "people.csv", *common).code == 0
-    done = command("apply", tmp_path / "m.skops", tmp_path / "new.csv", "--out", tmp_path / "out.csv", "--quiet")
+    done = command(
+        "apply", tmp_path / "m.skops", tmp_path / "new.csv", "--out", tmp_path / "out.csv", "--force", "--quiet"
+    )
     assert done.code == 0
     assert done.err.count("in 600 of 600 rows") == 4 and "and 3 more" in done.err
 
@@ -159,8 +161,10 @@ def test_spaces_in_training_and_in_the_groups(command, tmp_path, people, princip
         train.to_parquet(tmp_path / "train.parquet")
         new.to_parquet(tmp_path / "new.parquet")
         model = tmp_path / f"{name}.skops"
-        assert command("fit", tmp_path / "train.parquet", *common, "--out", model).code == 0
-        done = command("apply", model, tmp_path / "new.parquet", "--out", tmp_path / "out.parquet", "--quiet")
+        assert command("fit", tmp_path / "train.parquet", *common, "--out", model, "--force").code == 0
+        done = command(
+            "apply", model, tmp_path / "new.parquet", "--out", tmp_path / "out.parquet", "--force", "--quiet"
+        )
         assert (done.code, done.err) == (0, "")
         scores.append(pd.read_parquet(tmp_path / "out.parquet")["proba_high"].to_numpy())
         # what was there is written as it was

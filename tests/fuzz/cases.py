@@ -21,7 +21,7 @@ from tests.fuzz.damage import MARKER
 from tests.fuzz.forks import Job
 from tests.fuzz.world import NAMES, unzipped
 
-BESIDE = ("audit.json", "report.html", "adaptation.json")
+BESIDE = (".audit.json", "report.html", ".adaptation.json")
 """Outputs that a command writes beside the one it was told."""
 LINKS = {"link.csv": "out/scored.csv", "loop.csv": "loop.csv", "dangling.csv": "nowhere/new.csv"}
 """Symbolic links and where they lead: a run writes through them or refuses, and never replaces them."""
@@ -147,7 +147,7 @@ def _kept(case, done, before, after):
         if name not in case.argv and any(part.startswith(".") or ".part" in part for part in file.parts):
             yield f"left over: {re.sub('[0-9a-f]{8}|-[a-z0-9_]{8}', '*', name)[-40:]}"
         elif name in before and (
-            name in read or not (name in written or file.parts[0] == "out" or file.name in BESIDE)
+            name in read or not (name in written or file.parts[0] == "out" or file.name.endswith(BESIDE))
         ):
             yield f"an input was changed: {_kind(name)}"
         elif done.code not in (0, 1):

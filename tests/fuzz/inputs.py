@@ -14,30 +14,30 @@ from tests.fuzz.world import NAMES, as_csv, people, unzipped, zipped
 
 ON_TABLES = """
 audit TABLE --label income --ignore sex --score p --json
-audit TABLE --label income --ignore sex --score p --out out/audit.json --page out/page.html
+audit TABLE --label income --ignore sex --score p --out out/audit.json --force --page out/page.html
 audit TABLE --label income --ignore sex --score q --fail-above 0.1 --quiet
 audit TABLE --label income --ignore sex --score q --score p --positive high
 audit TABLE --label income --ignore sex --ignore job --score p --prediction income
-apply model.skops TABLE --out out/scored.csv
+apply model.skops TABLE --out out/scored.csv --force
 apply model.skops TABLE --out new.parquet --quiet
-apply TABLE --full q --principal p --prior uniform --out out/scored.csv
+apply TABLE --full q --principal p --prior uniform --out out/scored.csv --force
 apply TABLE --full q --principal p --prior 0.3,0.7 --out new.arrow --quiet
-fit TABLE --label income --ignore sex --full logistic --out out/model.skops
-fit TABLE --label income --ignore sex --ignore job --principal group --full logistic --out out/model.skops
-fit people.csv --label income --ignore sex --full logistic --test TABLE --out out/model.skops --json
+fit TABLE --label income --ignore sex --full logistic --out out/model.skops --force
+fit TABLE --label income --ignore sex --ignore job --principal group --full logistic --out out/model.skops --force
+fit people.csv --label income --ignore sex --full logistic --test TABLE --out out/model.skops --force --json
 """
 TORCH_ON_TABLES = """
-adapt TABLE people.csv --label income --steps 1 --out out/model.skops
-adapt people.csv TABLE --label income --steps 1 --out out/model.skops --json
+adapt TABLE people.csv --label income --steps 1 --out out/model.skops --force
+adapt people.csv TABLE --label income --steps 1 --out out/model.skops --force --json
 """
 ON_MODELS = """
 info MODEL
 info MODEL --json
-apply MODEL people.csv --out out/scored.csv
+apply MODEL people.csv --out out/scored.csv --force
 fit people.csv --label income --ignore sex --full MODEL --out new/model.skops
 """
 TRANSFER = "transfer apply translator picture.png --out new"
-OTHERS = ("info model.skops", "report audit.json", "report .", "data list", "")
+OTHERS = ("info model.skops", "report audit.json --force", "report .", "data list", "")
 FREE = "--label|--ignore|--positive|--score|--prediction|--full|--principal|--prior|--trust"
 NUMERIC = "--tolerance|--test-size|--seed|--threshold|--fail-above|--strength|--shrinkage|--steps"
 OPTIONS = {

@@ -12,12 +12,13 @@ from tests.fuzz.cases import Case, damage, spoken
 from tests.fuzz.forks import Job
 from tests.fuzz.world import ROLES
 
+SCORES = ("--out", "out/scores.json", "--page", "out/page.html", "--force")
 COMMANDS = {
-    "fit": ("fit", "people.csv", *ROLES, "--full", "logistic", "--out", "out/model.skops", "--quiet"),
-    "apply": ("apply", "out/model.skops", "people.csv", "--out", "out/scored.csv", "--quiet"),
-    "apply to parquet": ("apply", "out/model.skops", "people.csv", "--out", "out/scored.parquet", "--quiet"),
-    "audit": ("audit", "people.csv", *ROLES, "--score", "p", "--out", "out/scores.json", "--page", "out/page.html"),
-    "report": ("report", "out/audit.json", "--out", "out/report.html"),
+    "fit": ("fit", "people.csv", *ROLES, "--full", "logistic", "--out", "out/model.skops", "--force", "--quiet"),
+    "apply": ("apply", "out/model.skops", "people.csv", "--out", "out/scored.csv", "--force", "--quiet"),
+    "apply to parquet": ("apply", "out/model.skops", "people.csv", "--out", "out/scored.parquet", "--force", "--quiet"),
+    "audit": ("audit", "people.csv", *ROLES, "--score", "p", *SCORES),
+    "report": ("report", "out/model.audit.json", "--out", "out/report.html", "--force"),
     "info": ("info", "out/model.skops"),
 }
 commands = st.sampled_from(sorted(COMMANDS))

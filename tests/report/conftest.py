@@ -28,7 +28,7 @@ def fairness_record(groups=("Female", "Male"), n_classes=2, text="plain", seed=0
     record = {
         "name": f"demo {text}",
         "job": "fairness",
-        "config": {"tolerance": 0.05},
+        "config": {"tolerance": 0.05, "constraint": "equalized_odds", "agg": "sum"},
         "seed": 0,
         "versions": {"python": "3.11", text: text},
         "command": f"setminus demo {text}",
@@ -50,7 +50,6 @@ def fairness_record(groups=("Female", "Male"), n_classes=2, text="plain", seed=0
                 "untouched": point(0.82, 0.2),
                 "searched": 100,
                 "score_name": "accuracy",
-                "gap_name": "equalized_odds (sum)",
                 "tolerance": 0.05,
             },
         },

@@ -1,11 +1,87 @@
 """The section says what this run did, not what runs usually do."""
 
+import json
 import struct
 
 import pytest
 
-from setminus.report.fairness import draw_picture, fairness_section, frontier_chart, frontier_rows
+from setminus.report.fairness import (
+    audit_section,
+    draw_picture,
+    fairness_section,
+    frontier_chart,
+    frontier_rows,
+    group_shares,
+)
 from setminus.report.page import build_page
+
+
+def test_one_score_has_figures_and_no_frontier(audit_record):
+    section = audit_section(audit_record)
+    names = {figure.id for figure in section["figures"]}
+    assert names == {"reliability-0-0", "scores-0-0", "scores-1-0", "rates-0-0", "rates-0-1"}
+    page = build_page([audit_record])
+    assert "Audit of proba_1: plain label by plain ignored" in page
+    assert "One row was left out." in page
+
+
+def test_the_limit_comes_first_and_says_whether_it_is_kept(audit_record):
+    assert audit_section(audit_record)["gap"] == "demographic_parity"
+    assert '<span class="badge ok">kept</span>' in build_page([audit_record])
+    failed = {**audit_record, "limit": {**audit_record["limit"], "passed": False}}
+    assert '<span class="badge fail">exceeded</span>' in build_page([failed])
+
+
+def test_without_a_limit_the_leakage_takes_its_place(audit_record):
+    record = json.loads(json.dumps(audit_record))
+    del record["limit"]
+    page = build_page([record])
+    assert "Limit of the gap" not in page
+    assert "Leakage; 0 is none" in page
+    assert 'class="tag"' not in page
+
+
+def test_what_to_do_next_is_there_where_the_record_says_so(audit_record):
+    assert "What to do next" not in build_page([audit_record])
+    assert "What to do next" in build_page([{**audit_record, "usage_command": "setminus fit data.csv"}])
+
+
+def test_both_jobs_fit_on_one_page(record, audit_record):
+    page = build_page([record, audit_record])
+    assert page.count("<h1") == 2
+    assert 'href="#compare-0"' in page
+    assert 'href="#compare-1"' in page
+
+
+def audit_of(rates, n_classes=2):
+    rows = [
+        {"group": group, "true_positive_rate": {"value": rate}, "selection_rate": {"value": rate and rate / 2}}
+        for group, rate in rates.items()
+    ]
+    return {"classes": [*range(n_classes)], "group_rates": rows}
+
+
+@pytest.mark.parametrize(
+    ("rates", "gap", "expected"),
+    [
+        ({"f": 0.5, "m": 0.75}, "equal_opportunity", [("f", 0.5), ("m", 0.75)]),
+        ({"f": 0.5, "m": 0.75}, "demographic_parity", [("f", 0.25), ("m", 0.375)]),
+        ({"a": 0.5, "b": 0.25, "c": 0.75, "d": 0.5}, "equalized_odds_max", [("b", 0.25), ("c", 0.75)]),
+        ({"f": None, "m": 0.75}, "equal_opportunity", [("m", 0.75)]),
+        ({"f": None, "m": None}, "equal_opportunity", []),
+    ],
+)
+def test_the_headline_has_the_rate_that_the_gap_compares(rates, gap, expected):
+    assert group_shares(audit_of(rates), gap) == expected
+    assert group_shares(audit_of(rates, 3), gap) == []
+
+
+def test_an_undefined_share_has_a_headline(audit_record):
+    record = json.loads(json.dumps(audit_record))
+    record["limit"]["name"] = "equal_opportunity"
+    for row in record["metrics"]["models"][0]["audit"]["group_rates"]:
+        row["true_positive_rate"] = {"value": None, "low": None, "high": None}
+    assert "an undefined share" in build_page([record])
 
 
 def words(record):
@@ -14,16 +90,16 @@ def words(record):
 
 
 @pytest.mark.parametrize(
-    ("gap_name", "key", "title"),
+    ("constraint", "agg", "key", "title"),
     [
-        ("equalized_odds (sum)", "equalized_odds_sum", "Equalized odds gap (sum)"),
-        ("equalized_odds (max)", "equalized_odds_max", "Equalized odds gap (max)"),
-        ("demographic_parity", "demographic_parity", "Demographic parity gap"),
-        ("equal_opportunity", "equal_opportunity", "Equal opportunity gap"),
+        ("equalized_odds", "sum", "equalized_odds_sum", "Equalized odds gap (sum)"),
+        ("equalized_odds", "max", "equalized_odds_max", "Equalized odds gap (max)"),
+        ("demographic_parity", "max", "demographic_parity", "Demographic parity gap"),
+        ("equal_opportunity", "sum", "equal_opportunity", "Equal opportunity gap"),
     ],
 )
-def test_the_gap_that_was_bounded_comes_first(altered, gap_name, key, title):
-    altered["metrics"]["frontier"]["gap_name"] = gap_name
+def test_the_gap_that_was_bounded_comes_first(altered, constraint, agg, key, title):
+    altered["config"] |= {"constraint": constraint, "agg": agg}
     page = words(altered)
     cards = page[page.index('<ul class="cards">') :]
     assert cards.index(f"{title}; 0 is fair") < cards.index("Strength")
@@ -123,7 +199,7 @@ def test_columns_notes_and_commands_are_shown_where_there_are_some(altered):
 def test_every_best_trade_is_in_sight_also_one_that_beats_the_model_before(altered):
     frontier = altered["metrics"]["frontier"]
     frontier["best"][1]["score"], frontier["untouched"]["score"] = 0.95, 0.8
-    chart = frontier_chart(frontier, [{"name": "after, test rows", "gap": 0.3, "score": 0.79}])
+    chart = frontier_chart(frontier, "equalized_odds_sum", [{"name": "after, test rows", "gap": 0.3, "score": 0.79}])
     (low, high), (_, right) = chart.y_range, chart.x_range
     assert low < 0.79 < 0.95 < high and right > 0.3
     assert [mark.name for mark in chart.marks] == ["best trades", "before", "chosen", "after, test rows", "tolerance"]
@@ -134,4 +210,4 @@ def test_every_best_trade_is_in_sight_also_one_that_beats_the_model_before(alter
 def test_offsets_take_the_place_of_a_threshold(altered):
     frontier = altered["metrics"]["frontier"]
     frontier["best"] = [{"strength": 0.5, "offsets": [0.0, -0.5, 0.25], "score": 0.7, "gap": 0.01}]
-    assert frontier_chart(frontier, []).marks[0].notes == ["strength 0.50, offsets 0, -0.5, 0.25"]
+    assert frontier_chart(frontier, "equalized_odds_sum", []).marks[0].notes == ["strength 0.50, offsets 0, -0.5, 0.25"]

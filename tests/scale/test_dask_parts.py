@@ -1,11 +1,15 @@
+import contextlib
+import importlib.metadata
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import cloudpickle
 import numpy as np
@@ -15,13 +19,15 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from setminus import OrthogonalClassifier, save
 from setminus.errors import UserError
 from setminus.progress import listen
-from setminus.scale.dask_parts import _check_address
+from setminus.scale.dask_parts import _check_address, _check_workers, _folder, _limit_blas, _own_version
 from setminus.scale.scorers import ModelScorer, ProbabilityScorer
 from setminus.scale.scoring import score_file
+from setminus.tables.drift import ColumnDrift
 from setminus.tables.reading import open_table
 
 dask = pytest.importorskip("dask")
@@ -39,6 +45,12 @@ def cluster():
         n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50
     ) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def one_worker(monkeypatch):
+    """A local cluster of one process: a second one takes seconds to start."""
+    monkeypatch.setattr("setminus.scale.dask_parts.WORKERS", 1)
 
 
 @pytest.fixture
@@ -86,16 +98,81 @@ def test_both_engines_agree_on_a_model(rows, cluster, tmp_path):
     assert arrow == dask
 
 
-def test_a_local_cluster_comes_and_goes(rows, tmp_path):
-    seen = []
-    with listen(lambda event: seen.append((event.done, event.total)) if event.kind == "advanced" else None):
-        arrow, dask = both(put(rows, tmp_path / "in.parquet"), SCORER, tmp_path)
+@dataclass(frozen=True)
+class Watched(ProbabilityScorer):
+    """Scores as ever; in a worker it writes down where it is."""
+
+    log: str = ""
+
+    def score(self, rows):
+        with contextlib.suppress(ValueError):
+            worker = distributed.get_worker()
+            blas = max(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+            place = [os.environ["SETMINUS_THREADS"], worker.state.nthreads, blas, os.getpid(), worker.local_directory]
+            with open(self.log, "a") as file:  # noqa: PTH123
+                file.write(json.dumps(place) + "\n")
+        return super().score(rows)
+
+
+def test_a_local_cluster_comes_and_goes(rows, tmp_path, tmp_path_factory):
+    log = tmp_path_factory.mktemp("log") / "log"
+    scorer = Watched(SCORER.full, SCORER.principal, SCORER.prior, log=str(log))
+    seen, defaults = [], []
+
+    def look(event):
+        if event.kind == "advanced":
+            seen.append((event.done, event.total))
+            defaults.append(distributed.client._get_global_client())
+
+    with listen(look):
+        arrow, dask = both(put(rows, tmp_path / "in.parquet"), scorer, tmp_path)
     assert arrow == dask
+    places = [json.loads(line) for line in log.read_text().splitlines()]
+    assert len(places) == 14
+    # each worker: one thread for tasks, one for linear algebra and for our own loops
+    assert {tuple(place[:3]) for place in places} == {("1", 1, 1)}
+    assert 1 <= len({pid for *_, pid, _ in places}) <= 2
+    folders = [Path(folder).relative_to(tmp_path).parts[0] for *_, folder in places]
+    assert all(folder.startswith(".dask.parquet.") and folder.endswith(".parts") for folder in folders)
+    # what else is computed with Dask in this process does not go to our cluster
+    assert set(defaults) == {None}
     assert seen[-1] == (N, N)
     # 14 parts, by each engine
     assert [done for done, _ in seen].count(N) == 2
     assert len(seen) == 2 * 14
     assert sorted(path.name for path in tmp_path.iterdir()) == ["arrow.parquet", "dask.parquet", "in.parquet"]
+
+
+def test_both_engines_keep_the_values_of_a_csv_as_they_stand(cluster, tmp_path):
+    (tmp_path / "in.csv").write_text("id,p,q\n007,0.50,0.5\n008,5e-1,.25\n")
+    written = []
+    for engine, more in (("arrow", {}), ("dask", {"scheduler": cluster.scheduler_address})):
+        score_file(tmp_path / "in.csv", tmp_path / f"{engine}.csv", SCORER, engine=engine, **more)
+        written.append((tmp_path / f"{engine}.csv").read_text())
+    assert written[0] == written[1]
+    assert written[1].splitlines()[2].startswith('"008","5e-1",".25",')
+
+
+@dataclass(frozen=True)
+class Drifting:
+    """Finds one unseen value in each part."""
+
+    def columns(self, table):
+        return ["id"]
+
+    def drift(self, rows):
+        return {"id": ColumnDrift(rows.num_rows, 1, 0, 0.0, str(rows["id"][0]))}
+
+    def score(self, rows):
+        return pa.table({"twice": np.array(rows["id"]) * 2})
+
+
+def test_drift_comes_back_from_the_workers(rows, cluster, tmp_path):
+    table = put(rows, tmp_path / "in.parquet")
+    done = score_file(
+        table, tmp_path / "out.parquet", Drifting(), engine="dask", scheduler=cluster.scheduler_address
+    )  # fmt: skip
+    assert done.drift == {"id": ColumnDrift(N, 14, 0, 0.0, "0")}
 
 
 @dataclass(frozen=True)
@@ -158,6 +235,7 @@ class Deadly:
         os._exit(1)
 
 
+@pytest.mark.usefixtures("one_worker")
 def test_a_part_that_kills_every_worker_is_named(rows, tmp_path):
     table = put(rows[:100], tmp_path / "in.parquet")
     with (
@@ -187,6 +265,66 @@ def test_workers_with_another_version_are_refused(rows, cluster, monkeypatch, tm
     table = put(rows, tmp_path / "in.parquet")
     with pytest.raises(UserError, match=r"the workers have setminus .*, expected 9\.9 as here"):
         score_file(table, tmp_path / "out.parquet", SCORER, engine="dask", scheduler=cluster.scheduler_address)
+
+
+@dataclass
+class Workers:
+    """A client whose workers have these versions; None where setminus is not installed."""
+
+    versions: list
+
+    def run(self, function, *args):
+        assert function is importlib.metadata.version and args == ("setminus",)
+        if None in self.versions:
+            raise importlib.metadata.PackageNotFoundError("setminus")
+        return dict(enumerate(self.versions))
+
+
+@pytest.mark.parametrize(
+    ("versions", "had"),
+    [(["1", "0.5"], "0.5 and 1"), (["0.5"], "0.5"), ([None], "not installed"), ([], "not installed")],
+)
+def test_the_versions_of_the_workers_are_named(versions, had):
+    here = _own_version()
+    _check_workers(Workers([here, here]))
+    with pytest.raises(UserError, match=rf"have setminus {had}, expected {here} as here.*\[scale\]=={here}"):
+        _check_workers(Workers(versions))
+
+
+def test_the_folder_of_the_parts_is_removed_even_if_a_worker_still_writes(monkeypatch, tmp_path):
+    removed, tried = shutil.rmtree, []
+
+    def busy(folder, ignore_errors=False):
+        tried.append(folder)
+        if len(tried) > 2:
+            removed(folder)
+        elif not ignore_errors:
+            raise OSError("the folder is not empty")
+
+    monkeypatch.setattr(shutil, "rmtree", busy)
+    with pytest.raises(KeyError), _folder(tmp_path / "out.parquet") as folder:
+        assert folder.parent == tmp_path
+        assert folder.name.startswith(".out.parquet.") and folder.name.endswith(".parts")
+        raise KeyError
+    assert len(tried) == 3
+    assert list(tmp_path.iterdir()) == []
+    # one that can never be removed is left
+    monkeypatch.setattr(shutil, "rmtree", lambda folder, **options: tried.append(folder))
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    with _folder(tmp_path / "out.parquet"):
+        pass
+    assert len(list(tmp_path.iterdir())) == 1
+    assert len(tried) < 50
+
+
+def test_a_worker_has_one_thread_for_linear_algebra_for_good():
+    with threadpool_limits(2):
+        before = threadpool_info()
+        _limit_blas.__wrapped__()
+        threads = {(pool["user_api"], pool["num_threads"]) for pool in threadpool_info()}
+    # other pools keep theirs
+    others = {(pool["user_api"], 2) for pool in before if pool["user_api"] != "blas"}
+    assert threads == {("blas", 1), *others} != {("blas", 1)}
 
 
 def test_a_scheduler_that_does_not_answer(rows, monkeypatch, tmp_path):
@@ -241,6 +379,7 @@ os._exit(0)
 """
 
 
+@pytest.mark.usefixtures("one_worker")
 @pytest.mark.parametrize("kept_out", [True, False], ids=["as it is", "as it was"])
 def test_nobody_else_can_use_the_local_cluster(kept_out, rows, monkeypatch, tmp_path):
     if not kept_out:
@@ -310,10 +449,13 @@ def test_a_scheduler_elsewhere_without_tls_is_refused(address, rows, tmp_path):
     # whoever says so to Dask may
     with dask.config.set({"distributed.comm.require-encryption": False}):
         _check_address(address)
+    with dask.config.set({"distributed.comm.require-encryption": True}), pytest.raises(UserError):
+        _check_address(address)
 
 
 @pytest.mark.parametrize(
-    "address", ["tcp://127.0.0.1:8786", "localhost:8786", "tcp://[::1]:8786", "tls://far.invalid:1"]
+    "address",
+    ["tcp://127.0.0.1:8786", "localhost:8786", "tcp://[::1]:8786", "tls://far.invalid:1", "wss://far.invalid:1"],
 )
 def test_a_scheduler_here_or_with_tls_is_asked(address):
     _check_address(address)

@@ -1,16 +1,20 @@
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from setminus import GroupPrincipal, OrthogonalClassifier, TunedOrthogonalClassifier, orthogonalize, save
 from setminus.errors import UserError
-from setminus.scale.scorers import ModelScorer, ProbabilityScorer
+from setminus.scale.scorers import ModelScorer, ProbabilityScorer, _known_columns, score_rows
 from setminus.scale.scoring import score_file
+from setminus.tables.encoding import TableEncoder
+from setminus.tables.numerals import DecimalSign
 from setminus.tables.reading import open_table
 
 THREE = ProbabilityScorer(["f0", "f1", "f2"], ["p0", "p1", "p2"], [0.2, 0.3, 0.5])
@@ -58,7 +62,7 @@ def test_any_kind_of_number(classes):
         ({"full": ["f0", "f1", "f3"]}, r"no column 'f3': it has 'f0', 'f1'"),
         ({"full": "f0"}, "full is 'f0'"),
         ({"principal": []}, r"principal is \[\]"),
-        ({"full": ["f0", "f1"]}, "full names 2 classes and principal 3"),
+        ({"full": ["f0", "f1"]}, "full names 2 classes and principal 3: give both a column"),
         ({"full": ["f0", "f1", "word"]}, "column 'word' holds string, not probabilities"),
         ({"prior": [0.5, 0.5]}, r"prior has shape \(2,\)"),
         ({"prior": [0.5, 0.5, 0.5]}, "prior has 1 rows that do not sum to 1"),
@@ -142,3 +146,155 @@ def test_a_model_is_loaded_once_until_its_file_changes(table, tmp_path):
     assert scorer._model() is not before
     with pytest.raises(FileNotFoundError, match="there is no file"):
         ModelScorer(tmp_path / "no.skops").columns(None)
+
+
+@pytest.fixture(scope="module")
+def people(rows):
+    """Text that training may lack, and a principal with an encoder of its own that sees fewer columns."""
+    job = np.array(["=cook", "clerk", "judge"])[np.arange(len(rows.y)) % 3]
+    return pa.table({"age": rows.X[:, 0], "job": job, "sex": rows.sex, "y": rows.y})
+
+
+def pipeline(**kinds):
+    return make_pipeline(TableEncoder("onehot", kinds=kinds), LogisticRegression())
+
+
+@pytest.fixture(scope="module")
+def known(people, tmp_path_factory):
+    """The file of a model that holds its training rows' values, a fit of `--positive high`, and its decimal sign."""
+    model = OrthogonalClassifier(
+        pipeline(age="number", job="category"), pipeline(age="number", sex="category"), prior=[0.4, 0.6]
+    )
+    model.fit(people.select(["age", "job", "sex"]).to_pandas(), np.array(people["y"]))
+    model.about_ = {
+        "task": {"labels": {"0": "not =high", "1": "=high"}, "decimal": {"sign": ",", "assumed": True}},
+    }
+    return save(model, tmp_path_factory.mktemp("known") / "m.skops")
+
+
+def test_classes_are_named_by_the_values_of_the_label(known, people):
+    scores = ModelScorer(known).score(people.slice(0, 40))
+    assert scores.column_names == ["proba_not =high", "proba_=high", "prediction"]
+    likely = np.array(scores["proba_=high"]) > 0.5
+    assert scores["prediction"].to_pylist() == np.where(likely, "=high", "not =high").tolist()
+    assert 0 < likely.sum() < 40
+
+
+def test_drift_is_known_of_the_columns_of_every_encoder(known, people, table, tmp_path):
+    new = people.slice(0, 6).set_column(1, "job", pa.array(["pilot", "clerk"] * 3))
+    new = new.set_column(0, "age", pa.array([0.0, 0.0, 0.0, 0.0, 900.0, 0.0]))
+    drift = ModelScorer(known).drift(new.set_column(2, "sex", pa.array(["m", "f", "x"] * 2)))
+    assert {name: (column.unseen, column.rows) for name, column in drift.items()} == {
+        "age": (1, 6), "job": (3, 6), "sex": (2, 6)
+    }  # fmt: skip
+    assert drift["job"].example == "pilot"
+    # no encoder: nothing is known
+    save(fitted(MODELS["plain"], table), tmp_path / "m.skops")
+    assert ModelScorer(tmp_path / "m.skops").drift(table) == {}
+
+
+def test_the_first_encoder_that_knows_a_column_counts(people):
+    narrow = TableEncoder().fit(people.filter(pc.less(people["age"], 0)).select(["age", "job"]))
+    wide = TableEncoder().fit(people.select(["age", "sex"]))
+    columns = _known_columns(Pipeline([("first", narrow), ("unfitted", TableEncoder()), ("second", wide)]))
+    assert columns == [*narrow.columns_, wide.columns_[1]]
+    assert narrow.columns_[0] != wide.columns_[0]
+
+
+@pytest.mark.parametrize(
+    ("about", "expected"),
+    [
+        ({"task": {"decimal": {"sign": ",", "assumed": True}}}, DecimalSign(",", True)),
+        ({"task": {"decimal": {"sign": ".", "assumed": False}}}, DecimalSign(".", False)),
+        ({"task": {"decimal": {"sign": "'", "assumed": False}}}, None),
+        ({"task": {"decimal": {"sign": ",", "assumed": "no"}}}, None),
+        ({"task": {}}, None),
+        ({}, None),
+        (["task"], None),
+        (None, None),
+    ],
+)
+def test_the_decimal_sign_of_training_where_it_is_known(about, expected, table, tmp_path):
+    model = fitted(MODELS["plain"], table)
+    if about is not None:
+        model.about_ = about
+    assert ModelScorer(save(model, tmp_path / "m.skops")).decimal() == expected
+
+
+def test_a_path_is_the_same_in_another_folder(known, people, monkeypatch, tmp_path):
+    monkeypatch.chdir(known.parent)
+    scorer = ModelScorer(known.name)
+    monkeypatch.chdir(tmp_path)
+    assert scorer == ModelScorer(known)
+    assert scorer.score(people.slice(0, 3)).num_rows == 3
+
+
+def test_columns_are_named_once_with_those_of_the_groups(known, people, tmp_path):
+    pq.write_table(people, tmp_path / "in.parquet")
+    in_file = open_table(tmp_path / "in.parquet")
+    assert ModelScorer(known).columns(in_file) == ["age", "job", "sex"]
+    assert ModelScorer(known, sensitive=["sex", "y"]).columns(in_file) == ["age", "job", "sex", "y"]
+    with pytest.raises(UserError, match=r"in\.parquet has no column 'race'"):
+        ModelScorer(known, sensitive=["race"]).columns(in_file)
+
+
+def test_a_model_without_names_is_given_all_columns(rows, tmp_path):
+    model = LogisticRegression().fit(rows.X[:, :2], rows.y)
+    pq.write_table(pa.table({"a": rows.X[:9, 0], "b": rows.X[:9, 1]}), tmp_path / "in.parquet")
+    scorer = ModelScorer(save(model, tmp_path / "m.skops"))
+    done = score_file(tmp_path / "in.parquet", tmp_path / "out.parquet", scorer)
+    assert done.scores == ("proba_0", "proba_1", "prediction")
+    proba = pq.read_table(tmp_path / "out.parquet")["proba_1"]
+    np.testing.assert_allclose(proba, model.predict_proba(rows.X[:9, :2])[:, 1], rtol=1e-12)
+
+
+@dataclass(frozen=True)
+class Complains:
+    error: Exception
+
+    def drift(self, rows):
+        return {}
+
+    def score(self, rows):
+        raise self.error
+
+
+def test_the_error_of_a_value_names_its_rows_and_keeps_its_fields():
+    rows = pa.table({"x": [1] * 1500})
+    with pytest.raises(UserError) as caught:
+        score_rows(Complains(UserError("x is 1", "x above 1", "raise x.")), rows, 2000, "t.csv")
+    assert caught.value.args == ("in rows 2,001 to 3,500 of t.csv, x is 1", "x above 1", "raise x.")
+    with pytest.raises(UserError) as caught:
+        score_rows(Complains(ValueError("Input X contains NaN.")), rows, 0, "t.csv")
+    assert caught.value.came == "in rows 1 to 1,500 of t.csv, Input X contains NaN"
+    assert caught.value.do
+    # what is no fault of a value is not blamed on one
+    with pytest.raises(ZeroDivisionError):
+        score_rows(Complains(ZeroDivisionError()), rows, 0, "t.csv")
+
+
+def test_a_scorer_is_given_text_as_codes():
+    @dataclass(frozen=True)
+    class Kinds:
+        def drift(self, rows):
+            return {"word": rows.schema.field("word").type}
+
+        def score(self, rows):
+            return pa.table({"word": rows["word"].cast(pa.string())})
+
+    scores, drift = score_rows(Kinds(), pa.table({"word": [" a", "b "]}), 0, "t.csv")
+    assert pa.types.is_dictionary(drift["word"])
+    assert scores["word"].to_pylist() == ["a", "b"]
+
+
+def test_parts_of_a_model_that_do_not_fit_are_named_by_its_file(people, table, tmp_path):
+    model = fitted(MODELS["plain"], table)
+    model.encoder = TableEncoder().fit(people.select(["age"]))
+    del model.encoder.columns_[0]["kind"]
+    scorer = ModelScorer(save(model, tmp_path / "odd.skops"))
+    with pytest.raises(UserError, match=r"the model odd\.skops fails \(KeyError"):
+        scorer.drift(people)
+    model.feature_names_in_ = np.array([1, 2, 3], dtype=object)
+    scorer = ModelScorer(save(model, tmp_path / "odder.skops"))
+    with pytest.raises(UserError, match=r"the model odder\.skops fails \(TypeError"):
+        scorer.score(table)

@@ -1,3 +1,4 @@
+import csv
 import gzip
 import subprocess
 import sys
@@ -7,16 +8,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from setminus import orthogonalize
 from setminus.errors import UserError
 from setminus.progress import listen
 from setminus.scale.scorers import ProbabilityScorer
 from setminus.scale.scoring import score_file
+from setminus.tables.drift import column_drift
 from setminus.tables.reading import open_table
 from setminus.tables.writing import writing
 
 SCORER = ProbabilityScorer(["p"], ["q"], [0.4, 0.6])
+# both from one column: the scores are 0.5
+SCORES_P = ProbabilityScorer(["p"], ["p"], "uniform")
 N = 1000
 
 
@@ -41,10 +46,12 @@ def put(rows, path, size=300):
 @pytest.mark.parametrize("given", ["csv", "csv.gz", "parquet", "arrow"])
 @pytest.mark.parametrize("wanted", ["csv", "tsv", "parquet", "feather"])
 def test_every_row_keeps_its_place_and_gets_its_score(given, wanted, rows, tmp_path):
-    seen = []
     source = put(rows, tmp_path / f"in.{given}")
-    with listen(lambda event: seen.append((event.done, event.total)) if event.kind == "advanced" else None):
+    events = []
+    with listen(events.append):
         done = score_file(source, tmp_path / f"out.{wanted}", SCORER)
+    seen = [(event.done, event.total) for event in events if event.kind == "advanced"]
+    assert {(event.name, event.unit) for event in events} >= {(f"score {source.name}", "rows")}
     assert (done.n_rows, done.scores) == (N, ("orthogonal",))
     scored = open_table(done.path).read()
     assert scored.column_names == [*rows.column_names, "orthogonal"]
@@ -79,7 +86,8 @@ def test_parquet_stays_as_it_was(rows, tmp_path):
 
 
 @pytest.mark.parametrize("engine", ["arrow", "dask"])
-def test_row_groups_of_no_rows_are_passed_over(rows, tmp_path, engine):
+def test_row_groups_of_no_rows_are_passed_over(rows, tmp_path, engine, monkeypatch):
+    monkeypatch.setattr("setminus.scale.dask_parts.WORKERS", 1)
     with pq.ParquetWriter(tmp_path / "in.parquet", rows.schema) as writer:
         for part in (rows[:0], rows[:300], rows[:0], rows[300:], rows[:0]):
             writer.write_table(part)
@@ -136,7 +144,7 @@ def test_what_is_refused_before_the_work(rows, tmp_path):
         score_file(source, tmp_path / "out.parquet", SCORER, engine="spark")
     with pytest.raises(ValueError, match="it goes with engine='dask'"):
         score_file(source, tmp_path / "out.parquet", SCORER, scheduler="tcp://localhost:1")
-    with pytest.raises(UserError, match="both the source and the output"):
+    with pytest.raises(UserError, match=r"^in\.parquet is both the source and the output: write to another file"):
         score_file(source, source, SCORER)
     with pytest.raises(UserError, match="there is no folder"):
         score_file(source, tmp_path / "no" / "out.parquet", SCORER)
@@ -235,3 +243,122 @@ def test_memory_does_not_grow_with_the_file(ending, tmp_path):
     margin = 24 * MiB
     assert (groups[1] - groups[0]) * rows.nbytes > 3 * margin
     assert peaks[1] - peaks[0] < margin
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Knows the words of `word`, and the range of `p` where that was kept; its own words are formulas."""
+
+    kept: bool = True
+
+    def columns(self, table):
+        return ["word", "p"]
+
+    def drift(self, rows):
+        low, high = ({"low": 0}, {"high": 1}) if self.kept else ({}, {})
+        p = {"name": "p", "kind": "number", "missing": 0.0, **low, **high}
+        word = {"name": "word", "kind": "category", "missing": 0.0, "levels": ["a", "b"]}
+        return column_drift(rows, [word, p])
+
+    def score(self, rows):
+        return pa.table({"=made": ["=1+1"] * rows.num_rows})
+
+
+def words(path, values, empty=0):
+    """A file of parts of 2 rows, with `empty` parts of no rows after the first."""
+    table = pa.table({"word": values, "p": [0.5] * len(values)})
+    with pq.ParquetWriter(path, table.schema) as writer:
+        for start in range(0, len(values), 2):
+            for part in [table.slice(start, 2)] + [table[:0]] * (empty if start == 0 else 0):
+                writer.write_table(part)
+    return path
+
+
+def test_unseen_values_are_counted_over_all_parts(tmp_path):
+    source = words(tmp_path / "in.parquet", ["a", "x", "b", "b", "y", "y"], empty=2)
+    done = score_file(source, tmp_path / "out.parquet", Trained())
+    assert done.unseen == {"word": 3}
+    assert (done.drift["word"].rows, done.drift["word"].example, done.drift["p"].rows) == (6, "x", 6)
+    assert done.path == tmp_path / "out.parquet"
+
+
+def test_strict_refuses_unseen_values_and_what_cannot_be_compared(tmp_path):
+    def strict(values, scorer):
+        score_file(words(tmp_path / "in.parquet", values, empty=1), tmp_path / "out.parquet", scorer, strict=True)
+
+    strict(["a", "b", "a"], Trained())
+    (tmp_path / "out.parquet").unlink()
+    with pytest.raises(UserError, match=r"in\.parquet has values that training .*: word in 2 of 4 rows \(such as 'x'"):
+        strict(["a", "x", "b", "y"], Trained())
+    with pytest.raises(UserError, match=r"mend or leave out those rows, or .* without --strict"):
+        strict(["x"], Trained())
+    with pytest.raises(UserError, match=r"in\.parquet cannot be compared .* does not hold the range of p"):
+        strict(["a", "b"], Trained(kept=False))
+    assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
+    with pytest.raises(UserError, match=r"does not hold their values: fit it again .*--strict"):
+        score_file(tmp_path / "in.parquet", tmp_path / "out.parquet", SCORES_P, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("neutralize", "source", "score"), [(None, "=a", "'=1+1"), (True, "'=a", "'=1+1"), (False, "=a", "=1+1")]
+)
+def test_formulas_of_a_model_are_neutralized_and_those_of_the_source_on_request(neutralize, source, score, tmp_path):
+    given = words(tmp_path / "in.parquet", ["=a"])
+    score_file(given, tmp_path / "out.csv", Trained(), neutralize=neutralize)
+    name = "'=made" if score.startswith("'") else "=made"
+    assert list(csv.DictReader((tmp_path / "out.csv").open())) == [{"word": source, "p": "0.5", name: score}]
+    # no spreadsheet runs what is in Parquet
+    score_file(given, tmp_path / "out.parquet", Trained(), neutralize=neutralize)
+    assert pq.read_table(tmp_path / "out.parquet").to_pylist() == [{"word": "=a", "p": 0.5, "=made": "=1+1"}]
+
+
+def test_values_of_a_csv_stay_as_they_stand(tmp_path):
+    (tmp_path / "in.csv").write_text("id,p,seen\n007,0.50,NA\n008,5e-1,2020-01-01\n")
+    done = score_file(tmp_path / "in.csv", tmp_path / "out.csv", SCORES_P)
+    kept = list(csv.DictReader((tmp_path / "out.csv").open()))
+    assert [list(row.values())[:3] for row in kept] == [["007", "0.50", "NA"], ["008", "5e-1", "2020-01-01"]]
+    assert [float(row["orthogonal"]) for row in kept] == [0.5, 0.5]
+    assert done.notes == open_table(tmp_path / "in.csv").scanned().notes
+    # a table of types has values
+    score_file(tmp_path / "in.csv", tmp_path / "out.parquet", SCORES_P)
+    assert pq.read_table(tmp_path / "out.parquet")["p"].to_pylist() == [0.5, 0.5]
+
+
+def test_notes_about_the_source_are_passed_on(tmp_path):
+    (tmp_path / "in.csv").write_text('p,pay\n0.5,"59,915"\n0.5,"1,200,300"\n')
+    done = score_file(tmp_path / "in.csv", tmp_path / "out.csv", SCORES_P)
+    assert done.notes == open_table(tmp_path / "in.csv").scanned().notes != ()
+
+
+def test_the_dictionary_of_a_file_without_one_is_for_its_own_columns(rows, tmp_path):
+    score_file(put(rows, tmp_path / "in.csv"), tmp_path / "out.parquet", SCORER)
+    group = pq.ParquetFile(tmp_path / "out.parquet").metadata.row_group(0)
+    assert [group.column(k).has_dictionary_page for k in (1, 4)] == [True, False]
+    pq.write_table(rows, tmp_path / "in.parquet", use_dictionary=False)
+    score_file(tmp_path / "in.parquet", tmp_path / "out.parquet", SCORER)
+    group = pq.ParquetFile(tmp_path / "out.parquet").metadata.row_group(0)
+    assert not any(group.column(k).has_dictionary_page for k in range(5))
+
+
+@dataclass(frozen=True)
+class Threads:
+    """The largest number of threads of a linear algebra library, while it scores."""
+
+    def columns(self, table):
+        return ["p"]
+
+    def drift(self, rows):
+        return {}
+
+    def score(self, rows):
+        most = max(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+        return pa.table({"threads": [most] * rows.num_rows})
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_a_part_has_one_thread_for_its_linear_algebra(limit, rows, tmp_path):
+    with threadpool_limits(limit, user_api="blas"):
+        score_file(put(rows, tmp_path / "in.parquet"), tmp_path / "out.parquet", Threads())
+        assert set(pq.read_table(tmp_path / "out.parquet")["threads"].to_pylist()) == {1}
+        # the control, and afterwards it is as before
+        assert Threads().score(rows)["threads"][0].as_py() == limit

@@ -18,6 +18,7 @@ import pytest
 from setminus import files
 from setminus.commands.table_roles import Roles, read_rows, split_rows
 from setminus.errors import UserError
+from setminus.estimators.groupings import Groupings
 from setminus.tables import columnar
 from setminus.tables.columns import describe
 from setminus.tables.encoding import TableEncoder
@@ -79,7 +80,7 @@ def test_every_type_is_read_and_split(name, ending, tmp_path):
     opened = open_table(tmp_path / f"t.{ending}")
     rows = read_rows(opened, Roles("income", ["sex"]))
     assert opened.read().schema == opened.schema
-    train, _ = split_rows(rows, 0.25, 0)
+    train, _ = split_rows(rows, 0.25, 0, Groupings(least=2), [0, 1])
     assert {column.name: column.kind for column in describe(train.X)}["extra"] == kind
     encoder = TableEncoder().fit(train.X)
     assert ("extra" in encoder.get_feature_names_out()) is (kind in ("number", "category", "date", "yes/no"))
@@ -131,7 +132,7 @@ def test_what_polars_and_pandas_write_by_default(writer, ending, tmp_path):
         pandas_frame = pandas.DataFrame({**BASE, **PANDAS})
         pandas_frame.to_feather(path) if ending == "ipc" else pandas_frame.to_parquet(path)
     rows = read_rows(open_table(path), Roles("income", ["sex"]))
-    train, test = split_rows(rows, 0.25, 0)
+    train, test = split_rows(rows, 0.25, 0, Groupings(least=2), [0, 1])
     kinds = {column.name: column.kind for column in describe(rows.X)}
     assert kinds["text"] == kinds["categories"] == "category"
     assert kinds["durations"] == "number"

@@ -294,7 +294,7 @@ def test_frames_that_cannot_be_read():
     assert named.column_names == ["0", "1"]
     with pytest.raises(TypeError, match="X is list: expected a frame"):
         from_frame([[1]])
-    with pytest.raises(UserError, match="column 'x' mixes values of several types"):
+    with pytest.raises(UserError, match="column 'x' mixes values of several types: give it one type"):
         from_frame(pd.DataFrame({"x": [1, "a", b"b"]}))
     twice = pd.DataFrame([[1, 2]], columns=["a", "a"])
     for frame in (twice, pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])):
@@ -395,3 +395,13 @@ def test_what_is_left_out_says_why():
     assert nested.missing == 1.0
     assert nested.use == "left out: no model takes list<item: int64>"
     assert one([], pa.list_(pa.int64())).missing == 0.0
+
+
+def test_whole_numbers_that_are_all_different_name_rows_where_their_column_is_called_so():
+    numbers = [7 * i**2 + 13 for i in range(50)]
+    for name in ("id", "ID", "customer_id", "customerId", "order-no", "uuid"):
+        assert describe(pa.table({name: numbers}))[0].kind == "identifier", name
+    # the control: other names, and numbers that come twice
+    for name in ("salary", "PAID", "paid", "monkey", "valid"):
+        assert describe(pa.table({name: numbers}))[0].kind == "number", name
+    assert describe(pa.table({"id": [*numbers, numbers[0]]}))[0].kind == "number"

@@ -14,6 +14,7 @@ from setminus.errors import UserError
 from setminus.tables import delimited
 from setminus.tables.delimited import end_by_reading, last_row_end
 from setminus.tables.reading import open_table
+from setminus.tables.writing import writing
 
 QUICK = settings(deadline=None, max_examples=50)
 
@@ -49,12 +50,21 @@ def test_empty_lines_above_the_names_make_no_row_of_them(above, tmp_path):
     assert open_table(tmp_path / "t.csv").read().to_pydict() == {"age": [39, 50], "sex": ["m", "f"]}
 
 
+def test_the_last_line_of_a_short_file_is_looked_at_too(tmp_path):
+    (tmp_path / "t.csv").write_text("a\n1\n2\n3,4")
+    assert open_table(tmp_path / "t.csv").read().to_pydict() == {"a": [1, 2, 3.4]}
+
+
 def test_as_text_values_are_as_they_stand(tmp_path):
     (tmp_path / "t.csv").write_text("id,x\n007, ?\nNA, 1.50\n")
     table = open_table(tmp_path / "t.csv")
     assert table.read().to_pydict() == {"id": [7, None], "x": [None, 1.5]}
     for source in (table.as_text(), table.scanned().as_text()):
         assert source.read().to_pydict() == {"id": ["007", "NA"], "x": [" ?", " 1.50"]}
+    # other formats have values of a type, which stay
+    with writing(tmp_path / "t.parquet") as writer:
+        writer.write(table.read())
+    assert open_table(tmp_path / "t.parquet").as_text().read().to_pydict() == table.read().to_pydict()
 
 
 def test_inch_marks_do_not_hold_back_the_blocks(tmp_path):

@@ -87,6 +87,7 @@ def test_onehot_values():
     np.testing.assert_array_equal(array[:, names.index("age missing")], table["age"].is_null())
     np.testing.assert_array_equal(array[:, 4:7].sum(axis=1), 1)
     assert not encoder.categorical_mask_.any()
+    assert encoder.categorical_mask_.dtype == bool
     assert len(encoder.categorical_mask_) == array.shape[1]
 
 

@@ -26,6 +26,9 @@ def test_a_comma_inside_values_is_not_the_separator():
     # a point somewhere: the comma may group thousands
     assert layout("a;b\n1,5;2.25\n").decimal == "."
     assert layout("one\n1\n2\n").names == ("one",)
+    # both cut as well: the ending decides
+    for tabs, names in (False, ("a", "b\tc")), (True, ("a,b", "c")):
+        assert layout("a,b\tc\nx,y\tz\n", tabs=tabs).names == names
 
 
 @pytest.mark.parametrize(

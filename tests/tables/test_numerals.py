@@ -9,7 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setminus.errors import UserError
-from setminus.tables.numerals import DecimalSign, Numerals, is_number, looks_numeric, proven_sign, shape_of, ungrouped
+from setminus.tables.numerals import (
+    DecimalSign,
+    Numerals,
+    _shapes,
+    is_number,
+    looks_numeric,
+    proven_sign,
+    shape_of,
+    ungrouped,
+)
 from setminus.tables.reading import open_table
 
 MANY = 300
@@ -165,10 +174,21 @@ def test_a_table_that_goes_with_another_is_read_like_it(opened):
     assert found(opened(["7,5", "5"], decimal=",").like(assumed))[0] == [7.5, 5.0]
 
 
+@pytest.mark.parametrize(("late", "first"), [("7,5", 59.915), ("1,234,567", 59915.0)])
+def test_parts_are_read_with_the_sign_that_all_rows_prove(opened, late, first):
+    table = opened([*["59,915", "512"] * MANY, late], ";").scanned()
+    assert next(table.batches(["pay"]))["pay"].to_pylist()[:2] == [first, 512.0]
+    assert table.part(0, ["pay"])["pay"].to_pylist()[:2] == [first, 512.0]
+
+
 def test_shapes():
     assert shape_of("9.9", ".").number and not shape_of("9.9", ",").number
     assert not shape_of("0,999", ".").number
     assert not any(shape_of("x", "."))
+    assert shape_of("9e9", ".").fraction and shape_of("9E9", ".").fraction and not shape_of("99", ".").fraction
+    # of a part of an array
+    words = pa.array(["no number", "-07", "", "1.5e3"]).slice(1)
+    assert _shapes(words).to_pylist() == ["-09", "", "9.9e9"]
     assert proven_sign(["a", "1"]) == "."
     assert proven_sign([]) == "."
     assert ungrouped(pa.chunked_array([["1.234,5", " 7"]]), ",").to_pylist() == [1234.5, 7.0]

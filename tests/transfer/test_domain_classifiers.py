@@ -24,8 +24,8 @@ from setminus.transfer.domain_classifiers import (  # noqa: E402
     shares_by_classifier,
     smoothed_shares,
 )
-from setminus.transfer.networks import signed  # noqa: E402
 from setminus.transfer.transfer_task import OrthogonalRatio, PairRatio  # noqa: E402
+from setminus.transfer.translator import signed  # noqa: E402
 
 CONFIG = ClassifierConfig(width=4, epochs=3, batch_size=64, average=0.9)
 

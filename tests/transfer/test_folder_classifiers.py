@@ -16,7 +16,7 @@ from setminus.transfer.folder_classifiers import (  # noqa: E402
     held_out_accuracy,
 )
 from setminus.transfer.folder_translation import folder_notes  # noqa: E402
-from setminus.transfer.networks import signed  # noqa: E402
+from setminus.transfer.translator import signed  # noqa: E402
 from tests.made_pictures import folder_squares, painted_squares  # noqa: E402
 
 QUICK = {"width": 4, "steps": 150, "seed": 0}

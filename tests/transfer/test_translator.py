@@ -12,18 +12,41 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.made_models import outcome
-
 torch = pytest.importorskip("torch")
 
 from safetensors.torch import load, save  # noqa: E402
 
-from setminus.transfer.networks import kind_for, networks_for  # noqa: E402
+from setminus.datasets.images import to_signed_nchw  # noqa: E402
 from setminus.transfer.translator import (  # noqa: E402
     ImageTranslator,
+    image_tensor,
+    kind_for,
     load_translator,
+    networks_for,
     save_translator,
+    signed,
 )
+from tests.made_models import outcome  # noqa: E402
+
+
+def test_it_is_what_the_data_layer_says():
+    images = np.random.default_rng(0).integers(0, 256, (3, 8, 4, 3), dtype=np.uint8)
+    tensor = image_tensor(images)
+    assert np.allclose(signed(tensor).numpy(), to_signed_nchw(images), atol=1e-6)
+    assert tensor.is_contiguous(memory_format=torch.channels_last)
+    assert signed(tensor).is_contiguous(memory_format=torch.channels_last)
+
+
+def test_floats_stay_as_they_are():
+    x = torch.rand(2, 3, 4, 4)
+    assert signed(x) is x
+
+
+def test_what_is_no_image_is_refused():
+    with pytest.raises(ValueError, match=r"float64 of shape \(2, 8, 8, 3\): expected uint8"):
+        image_tensor(np.zeros((2, 8, 8, 3)))
+    with pytest.raises(ValueError, match=r"of shape \(2, 8, 8\)"):
+        image_tensor(np.zeros((2, 8, 8), dtype=np.uint8))
 
 
 def fresh(size=16, width=4, seed=0):

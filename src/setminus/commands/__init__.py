@@ -23,7 +23,8 @@ MAX_LETTERS = 800
 EPILOG = """\
 Start with:  setminus demo,  or:  setminus fit people.csv --label income --ignore sex --out model.skops
 
-Exit codes: 0 success. 1 the gap is above audit --fail-above. 2 the input or the options must be changed. \
+Exit codes: 0 success. 1 the gap is above audit --fail-above, or adapt advises against its model. \
+2 the input or the options must be changed. \
 3 no result: the gap is undefined, or setminus itself failed. 130 interrupted."""
 
 
@@ -32,7 +33,9 @@ class ExitCode(IntEnum):
 
     DONE = 0
     GAP_TOO_LARGE = 1
-    """The gap is above ``audit --fail-above``; nothing else ends with 1."""
+    """The gap is above ``audit --fail-above``, or not certified by ``--certify``."""
+    NOT_RECOMMENDED = 1
+    """``adapt`` advises against the model that it wrote; nothing else ends with 1."""
     INPUT = 2
     """The input, the options or the machine (a full disk, no memory) stopped it: the message says what to change."""
     UNJUDGED = 3

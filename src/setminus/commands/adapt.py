@@ -5,47 +5,59 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from setminus.adaptation.adapter_parameters import WITH_PRIOR, Estimate, Method, PredictPrior, check_parameters
-from setminus.commands.options import (
+from setminus.adaptation.adapter_parameters import Estimate, Method, PredictPrior, check_parameters
+from setminus.commands import ExitCode
+from setminus.commands.terminal import (
     Decimal,
+    Display,
     Encoding,
+    Force,
     Header,
     Json,
     Label,
     Positive,
     Quiet,
     Seed,
+    beside,
+    check_outputs,
     finite,
     typed_command,
+    usage,
 )
-from setminus.commands.outputs import check_outputs, usage
 from setminus.progress import listen, seconds_by_name, tracked
-from setminus.records import Record, to_json, versions, write_json
+from setminus.records import Record, run_record, to_json, write_json
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
-    from setminus.adaptation.adapter import OrthogonalAdapter
     from setminus.adaptation.evidence import TargetScores
     from setminus.adaptation.label_shift import Estimator
+    from setminus.adaptation.prior_correction import PriorCorrectedClassifier
     from setminus.commands.table_roles import Domains
-    from setminus.commands.terminal import Display
 
-__all__ = ["AdaptConfig", "adapt", "adapt_tables"]
+__all__ = [
+    "AdaptConfig",
+    "adapt",
+    "adapt_tables",
+    "compared",
+    "corrected_model",
+    "fitted",
+    "requested_model",
+]
 
 Floats = NDArray[np.float64]
+TINY = np.finfo(np.float64).tiny
 
-HELD_OUT = 0.2
-"""Fraction of the source rows on which the model without adaptation is evaluated, instead of trained."""
+AdaptMethod = Literal[Method, "corrected"]
+"""The last is no adapter: the source's model, corrected for the target's class frequencies."""
 N_SEEDS = 2**32
 """How many random states numpy has."""
-ESTIMATORS: dict[str, Estimator] = {"EM": "em", "BBSE": "bbse"}
 MAX_DOMAIN_ROWS = 5_000
 """Rows of each domain, at most, for the classifier of domains."""
 
@@ -66,18 +78,21 @@ def adapt(
     out: Annotated[
         Path,
         typer.Option(
-            help="Model file to write. adaptation.json and report.html are written to the same folder.",
+            help="Model file to write. For model.skops, model.adaptation.json and model.report.html are written beside "
+            "it.",
             show_default=False,
         ),
     ],
     positive: Positive = None,
     method: Annotated[
-        Method,
+        AdaptMethod,
         typer.Option(
-            help="vada_orthogonal: align the domains class by class. vada, dann: align all rows. vada_iw: align all "
-            "rows, with class weights. source_only: no adaptation."
+            help="auto: a linear model, an adapted network or their average, whichever the evidence without target "
+            "labels supports. vada_orthogonal: align the domains class by class. vada, dann: align all rows. vada_iw: "
+            "align all rows, with class weights. source_only: no adaptation. corrected: a linear model, corrected for "
+            "the target's class frequencies without training."
         ),
-    ] = "vada_orthogonal",
+    ] = "auto",
     label_shift: Annotated[
         Estimate,
         typer.Option(
@@ -92,29 +107,31 @@ def adapt(
     predict_prior: Annotated[
         PredictPrior,
         typer.Option(
-            help="Class frequencies that the predicted probabilities assume. equal: uniform. target: the estimated "
+            help="Class frequencies that the predicted probabilities assume. auto: the target's for --method auto, "
+            "otherwise equal. equal: uniform. target: the estimated "
             "ones, for when a class is rare."
         ),
-    ] = "equal",
+    ] = "auto",
     steps: Annotated[int, typer.Option(min=1, help="Number of training steps.")] = 1000,
     seed: Seed = 0,
     header: Header = None,
     encoding: Encoding = "utf-8",
     decimal: Decimal = None,
+    force: Force = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Adapt a model from a labelled table to a table whose rows and class frequencies differ.
 
-    Prints the class frequencies of both tables and checks whether the adapted model can be trusted. A few labels in
-    the target make these checks stronger: leave the label of the other rows empty.
+    Prints the class frequencies of both tables, compares the adapted model with two models without adaptation, and
+    recommends one. A few labels in the target make the comparison stronger: leave the label of the other rows empty.
+    Exit code 1: the verdict is not to use the adapted model.
 
     Example: setminus adapt hospital_a.csv hospital_b.csv --label outcome --out adapted.skops
     """
-    file, page = out.parent / "adaptation.json", out.parent / "report.html"
-    check_outputs({"the model": out, "its record": file, "its page": page}, [source, target])
-    import setminus
-    from setminus.commands.terminal import Display
+    file, page = beside(out, "adaptation.json"), beside(out, "report.html")
+    check_outputs({"the model": out, "its record": file, "its page": page}, [source, target], force=force)
+    from setminus.estimators.persistence import save
     from setminus.files import atomic_writes
     from setminus.report.page import write_page
 
@@ -143,13 +160,15 @@ def adapt(
         ):
             write_json(record_part, record)
             write_page(page_part, [record])
-            setminus.save(model, model_part)
+            save(model, model_part)
     if json:
         typer.echo(to_json(record))
-        return
-    display.columns(record["task"])
-    _show(record, display)
-    display.say(f"model   {out}", f"record  {file}", f"page    {page.resolve()}")
+    else:
+        display.columns(record["task"])
+        _show(record, display)
+        display.say(f"model   {out}", f"record  {file}", f"page    {page.resolve()}")
+    if record["metrics"]["recommended"] != "adapted":
+        raise typer.Exit(ExitCode.NOT_RECOMMENDED)
 
 
 def _show(record: Record, display: Display) -> None:
@@ -164,7 +183,12 @@ def _show(record: Record, display: Display) -> None:
     for name, found in metrics["accuracy"].items():
         ends = f"{100 * found['low']:.1f} to {100 * found['high']:.1f}"
         display.say(f"accuracy on labelled target rows, {name}: {100 * found['value']:.1f} % ({ends})")
-    display.say("", metrics["verdict"])
+    for name, mix in metrics["predicted"].items():
+        if name != "adapted":
+            display.say(f"{100 * mix['agreement']:.1f} % of the target rows get the same class from the model {name!r}")
+    if metrics["kept"]:
+        display.say(f"kept by auto: {metrics['kept']['kept']}, because {metrics['kept']['reason']}")
+    display.say("", metrics["verdict"], f"Recommended model: {metrics['recommended']}.")
     for finding in metrics["findings"]:
         if finding["status"] != "ok":
             display.say(f"{finding['status']}  {finding['name']}? {finding['evidence']}. {finding['advice']}")
@@ -183,7 +207,9 @@ class AdaptConfig:
         The column to predict.
     positive : str, optional
         The value of the label that counts as 1; all others count as 0.
-    method, label_shift, shrinkage, predict_prior, steps
+    method : str
+        See `OrthogonalAdapter`; or "corrected", a `PriorCorrectedClassifier` of logistic regression.
+    label_shift, shrinkage, predict_prior, steps
         See `OrthogonalAdapter`.
     seed : int
     header, encoding, decimal
@@ -194,10 +220,10 @@ class AdaptConfig:
     target: str
     label: str
     positive: str | None = None
-    method: Method = "vada_orthogonal"
+    method: AdaptMethod = "auto"
     label_shift: Estimate = "em"
     shrinkage: float = 0.0
-    predict_prior: PredictPrior = "equal"
+    predict_prior: PredictPrior = "auto"
     steps: int = 1000
     seed: int = 0
     header: bool | None = None
@@ -236,13 +262,42 @@ def adapt_tables(config: AdaptConfig, command: str = "") -> tuple[Pipeline, Reco
 def _adapt(config: AdaptConfig, seconds: dict[str, float], command: str) -> tuple[Pipeline, Record]:
     from sklearn.base import clone
     from sklearn.pipeline import Pipeline
-    from sklearn.utils import check_random_state
 
-    from setminus.adaptation.adapter import OrthogonalAdapter, held_out_rows
     from setminus.commands.table_roles import Roles, read_domains
     from setminus.tables.reading import open_table
 
     roles = Roles(config.label, (), config.positive)
+    model = requested_model(config)
+    with tracked(f"read {Path(config.source).name} and {Path(config.target).name}"):
+        opened = partial(open_table, header=config.header, encoding=config.encoding, decimal=config.decimal)
+        domains = read_domains(opened(config.source), opened(config.target), roles)
+    with tracked("fit without adaptation, and correct for the class frequencies"):
+        corrected = fitted(corrected_model(config), domains)
+    with tracked(f"adapt by {config.method}"):
+        fitted(model, domains)
+    with tracked("adapt once more, with another seed"):
+        other = fitted(clone(model).set_params(random_state=(config.seed + 1) % N_SEEDS), domains)
+    record = run_record(
+        "adapt",
+        "adapted_table",
+        config,
+        command=command,
+        task=domains.about,
+        metrics=compared(domains, corrected, model, other),
+        steps=seconds,
+        packages=("pyarrow", "torch"),
+    )
+    pipeline = Pipeline([("encoder", domains.encoder), ("adapter", model)])
+    pipeline.about_ = {key: record[key] for key in ("config", "versions", "command", "task")}
+    return pipeline, record
+
+
+def requested_model(config: AdaptConfig) -> Any:
+    """The model that was asked for, with its parameters checked."""
+    from setminus.adaptation.adapter import OrthogonalAdapter
+
+    if config.method == "corrected":
+        return corrected_model(config)
     adapter = OrthogonalAdapter(
         config.method,
         label_shift=config.label_shift,
@@ -252,134 +307,143 @@ def _adapt(config: AdaptConfig, seconds: dict[str, float], command: str) -> tupl
         random_state=config.seed,
     )
     check_parameters(adapter.get_params())
-    with tracked(f"read {Path(config.source).name} and {Path(config.target).name}"):
-        opened = partial(open_table, header=config.header, encoding=config.encoding, decimal=config.decimal)
-        domains = read_domains(opened(config.source), opened(config.target), roles)
-    with tracked("fit without adaptation"):
-        plain = clone(adapter).set_params(method="source_only", predict_prior="equal")
-        held = held_out_rows(domains.codes, HELD_OUT, check_random_state(config.seed))
-        plain.fit(domains.source[~held], domains.classes[domains.codes[~held]], sample_domain=np.ones((~held).sum()))
-    with tracked(f"adapt by {config.method}"):
-        _fitted(adapter, domains)
-    with tracked("adapt once more, with another seed"):
-        other = _fitted(clone(adapter).set_params(random_state=(config.seed + 1) % N_SEEDS), domains)
-    record: Record = {
-        "name": "adapt",
-        "job": "adapted_table",
-        "config": asdict(config),
-        "seed": config.seed,
-        "versions": versions("pyarrow", "torch"),
-        "command": command,
-        "task": domains.about,
-        "metrics": _metrics(domains, plain, held, adapter, other),
-        "steps": seconds,
-        "seconds": sum(seconds.values()),
-    }
-    model = Pipeline([("encoder", domains.encoder), ("adapter", adapter)])
-    model.about_ = {key: record[key] for key in ("config", "versions", "command", "task")}
-    return model, record
+    return adapter
 
 
-def _fitted(adapter: OrthogonalAdapter, domains: Domains) -> OrthogonalAdapter:
+def corrected_model(config: AdaptConfig) -> PriorCorrectedClassifier:
+    """Logistic regression, corrected for the target's class frequencies."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from setminus.adaptation.prior_correction import PriorCorrectedClassifier
+
+    linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    prior: Estimator = "bbse" if config.label_shift == "bbse" else "em"
+    return PriorCorrectedClassifier(linear, prior, random_state=config.seed)
+
+
+def fitted(model: Any, domains: Domains) -> Any:
+    """The model, fitted to the rows of both domains and the labels of the source."""
     of_both = (len(domains.source), len(domains.target))
-    # the labels of target rows are placeholders, which the adapter does not read
+    # the labels of target rows are placeholders, which no model reads
     labels = np.concatenate([domains.classes[domains.codes], np.full(of_both[1], domains.classes[0])])
     rows = np.concatenate([domains.source, domains.target])
-    return adapter.fit(rows, labels, sample_domain=np.repeat([1, -1], of_both))
+    return model.fit(rows, labels, sample_domain=np.repeat([1, -1], of_both))
 
 
-def _metrics(
-    domains: Domains,
-    plain: OrthogonalAdapter,
-    held: NDArray[np.bool_],
-    adapter: OrthogonalAdapter,
-    other: OrthogonalAdapter,
-) -> Record:
-    """The class frequencies of both domains, the accuracy on labelled target rows, and the checks."""
+def compared(domains: Domains, corrected: PriorCorrectedClassifier, model: Any, other: Any) -> Record:
+    """Compare an adapted model with models without adaptation: class frequencies, accuracy where known, the checks.
+
+    Parameters
+    ----------
+    domains : Domains
+    corrected : PriorCorrectedClassifier
+        The model of the source, `classifier_`, and its correction.
+    model, other : classifier
+        The adapted model, and the same with another seed.
+
+    Returns
+    -------
+    dict
+        The metrics of a record.
+    """
     from setminus.adaptation.evidence import AdaptationEvidence, TargetScores, adaptation_findings, adaptation_verdict
     from setminus.adaptation.label_shift import class_frequencies
 
     n_classes = len(domains.classes)
     frequencies = partial(class_frequencies, n_classes=n_classes)
-    estimates = _estimates(domains, plain, held, adapter, other)
+    estimates = _estimates(corrected, model, other)
+    assumed, kept = _assumed(model), getattr(model, "evidence_", None)
     used = next(iter(estimates.values()))
-    delivered = adapter.predict_proba(domains.target)
-    # with the same class frequencies as the adapted model
-    for_target = adapter.method == "vada_iw" or adapter.predict_prior == "target"
-    before = _given(plain.predict_proba(domains.target), adapter.target_prior_ if for_target else None).argmax(axis=1)
-    after, again = delivered.argmax(axis=1), other.predict_proba(domains.target).argmax(axis=1)
+    delivered = model.predict_proba(domains.target)
+    decided = {
+        "source only": corrected.classifier_.predict_proba(domains.target).argmax(axis=1),
+        "corrected": corrected.predict_proba(domains.target).argmax(axis=1),
+        "adapted": delivered.argmax(axis=1),
+    }
+    after, again = decided["adapted"], other.predict_proba(domains.target).argmax(axis=1)
     evidence = AdaptationEvidence(
-        method=adapter.method,
-        shrinkage=adapter.shrinkage,
+        method=getattr(model, "method", "corrected"),
+        shrinkage=_shrunk(model),
         classes=tuple(domains.classes.tolist()),
         drift=domains.unseen,
-        recall=_recall(plain, domains.source[held], domains.codes[held]),
-        n_held=int(held.sum()),
+        recall=corrected.diagnostics_["balanced_accuracy"],
+        n_held=len(domains.codes),
         auc=_domain_auc(domains, used),
         source_mix=frequencies(domains.codes),
         estimates=estimates,
-        answers=_given(delivered, _instead(adapter, used) if for_target else used).mean(axis=0),
+        answers=_given(delivered, (used if kept is None else assumed) / np.maximum(assumed, TINY)).mean(axis=0),
         decided=frequencies(after),
         agreement=float(np.mean(after == again)),
+        corrected=frequencies(decided["corrected"]),
+        assumed=None if kept is None else assumed,
     )
     mixes = {"source": evidence.source_mix, "target, estimated": used}
-    if adapter.shrinkage and adapter.method in WITH_PRIOR:
-        mixes["target, assumed"] = adapter.target_prior_
-    mixes |= {"target, decided": evidence.decided, "target, decided without adaptation": frequencies(before)}
+    if (_shrunk(model) or kept) and "the model" in estimates:
+        mixes["target, assumed"] = model.target_prior_ if hasattr(model, "method") else model.assumed_prior_
+    mixes |= {"target, decided": evidence.decided}
+    mixes |= {f"target, decided by {name}": frequencies(decided[name]) for name in ("source only", "corrected")}
     mixes |= {f"estimated by {name}": mix for name, mix in list(estimates.items())[1:]}
     scores = None
     if len(domains.labelled):
-        scores = TargetScores.of(domains.truth, before[domains.labelled], after[domains.labelled], n_classes)
+        right = {name: int(np.sum(codes[domains.labelled] == domains.truth)) for name, codes in decided.items()}
+        reference = max(("source only", "corrected"), key=lambda name: right[name])
+        both = (decided[reference][domains.labelled], after[domains.labelled])
+        scores = TargetScores.of(domains.truth, *both, n_classes, reference)
         mixes["target, labelled rows"] = scores.mix
     findings = adaptation_findings(evidence, scores)
+    verdict = adaptation_verdict(findings, scores)
     return {
         "mixes": {name: np.asarray(mix).tolist() for name, mix in mixes.items()},
-        "accuracy": _accuracies(scores) if scores else {},
-        "verdict": adaptation_verdict(findings),
+        "accuracy": _accuracies(right, scores) if scores else {},
+        "predicted": {name: {"agreement": float(np.mean(codes == after))} for name, codes in decided.items()},
+        "kept": kept and {name: kept[name] for name in ("kept", "reason", "trust")},
+        "measures": evidence.measures,
+        "verdict": verdict.text,
+        "recommended": verdict.recommended,
         "findings": [asdict(finding) for finding in findings],
     }
 
 
-def _estimates(
-    domains: Domains,
-    plain: OrthogonalAdapter,
-    held: NDArray[np.bool_],
-    adapter: OrthogonalAdapter,
-    other: OrthogonalAdapter,
-) -> dict[str, Floats]:
-    """The target's class frequencies, first as the adapted model has them, before they were shrunk."""
-    from setminus.adaptation.label_shift import prior_from_logits
-
-    least = np.finfo(np.float64).tiny
-    logits = [np.log(np.maximum(plain.predict_proba(rows), least)) for rows in (domains.source[held], domains.target)]
-    by_plain = {
-        f"{name} without adaptation": prior_from_logits(logits[0], domains.codes[held], logits[1], estimator)
-        for name, estimator in ESTIMATORS.items()
+def _estimates(corrected: PriorCorrectedClassifier, model: Any, other: Any) -> dict[str, Floats]:
+    """The target's class frequencies, first as the adapted model estimates them, before they were shrunk."""
+    linear = {
+        "EM without adaptation": corrected.estimates_["em"],
+        "BBSE without adaptation": corrected.estimates_["bbse"],
     }
+    if not hasattr(model, "method"):
+        return {"the model": model.target_prior_, **linear, "another seed": other.target_prior_}
+    if model.method == "auto":
+        own, again = (np.array(one.evidence_["estimate"]) for one in (model, other))
+        return {"the model": own, **linear, "another seed": again}
     # without an estimate of its own, or shrunk to uniform, a model has no frequencies to compare
-    if adapter.method not in WITH_PRIOR or adapter.shrinkage == 1:
-        return by_plain
-    equal = adapter.shrinkage / len(domains.classes)
-    own, again = ((model.target_prior_ - equal) / (1 - adapter.shrinkage) for model in (adapter, other))
-    return {"the model": own, **by_plain, "another seed": again}
+    if not model.estimated_ or model.shrinkage == 1:
+        return linear
+    equal = model.shrinkage / len(model.classes_)
+    own, again = ((one.target_prior_ - equal) / (1 - model.shrinkage) for one in (model, other))
+    return {"the model": own, **linear, "another seed": again}
 
 
-def _instead(adapter: OrthogonalAdapter, mix: Floats) -> Floats | None:
-    """The factor from predictions for the model's own class frequencies to those for others; None where it is 1."""
-    return mix / adapter.target_prior_ if adapter.shrinkage else None
+def _assumed(model: Any) -> Floats:
+    """The class frequencies that a model's probabilities assume."""
+    if not hasattr(model, "method"):
+        assumed: Floats = model.assumed_prior_
+        return assumed
+    for_target = model.method == "vada_iw" or model.predict_prior == "target"
+    for_target |= model.method == "auto" and model.predict_prior == "auto"
+    return model.target_prior_ if for_target else np.full(len(model.classes_), 1 / len(model.classes_))
 
 
-def _given(proba: Floats, mix: Floats | None) -> Floats:
-    """Probabilities for equally frequent classes, changed to those for other class frequencies."""
-    joint = proba if mix is None else proba * np.maximum(mix, np.finfo(np.float64).tiny)
+def _shrunk(model: Any) -> float:
+    return float(model.shrinkage if hasattr(model, "method") else model.shrinkage_)
+
+
+def _given(proba: Floats, factor: Floats) -> Floats:
+    """Probabilities for some class frequencies, changed to those for others by their ratio."""
+    joint = proba * np.maximum(factor, TINY)
     scaled: Floats = joint / joint.sum(axis=1, keepdims=True)
     return scaled
-
-
-def _recall(model: OrthogonalAdapter, rows: Floats, codes: NDArray[np.int64]) -> float:
-    from sklearn.metrics import balanced_accuracy_score
-
-    return float(balanced_accuracy_score(codes, model.predict_proba(rows).argmax(axis=1)))
 
 
 def _domain_auc(domains: Domains, mix: Floats) -> float:
@@ -403,12 +467,8 @@ def _domain_auc(domains: Domains, mix: Floats) -> float:
     return float(auc)
 
 
-def _accuracies(scores: TargetScores) -> dict[str, Any]:
+def _accuracies(right: dict[str, int], scores: TargetScores) -> dict[str, Any]:
     from setminus.auditing.rates import rate_interval
 
-    counts = {
-        "without adaptation": scores.before,
-        "adapted": scores.after,
-        "always the most frequent class": scores.most_frequent,
-    }
-    return {name: asdict(rate_interval(right / scores.n, scores.n)) for name, right in counts.items()}
+    counts = {**right, "always the most frequent class": scores.most_frequent}
+    return {name: asdict(rate_interval(count / scores.n, scores.n)) for name, count in counts.items()}

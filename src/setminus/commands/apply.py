@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from setminus.commands.options import Decimal, Encoding, Header, Quiet, Trusted, finite
-from setminus.commands.outputs import check_outputs
+from setminus.commands.terminal import (
+    Decimal,
+    Display,
+    Encoding,
+    Force,
+    Header,
+    Quiet,
+    Trusted,
+    check_outputs,
+    echo,
+    finite,
+)
 from setminus.errors import UserError
 from setminus.progress import listen
 from setminus.scale import Engine
@@ -79,6 +89,7 @@ def apply(
     encoding: Encoding = "utf-8",
     decimal: Decimal = None,
     trust: Trusted = None,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Add predictions and probabilities to a table of any size.
@@ -90,8 +101,7 @@ def apply(
 
     Example: setminus apply scores.parquet --full p0,p1 --principal q0,q1 --prior 0.7,0.3 --out scored.parquet
     """
-    check_outputs({"the scored table": out}, arguments)
-    from setminus.commands.terminal import Display, echo
+    check_outputs({"the scored table": out}, arguments, force=force)
     from setminus.tables.drift import drift_text, unranged_text
 
     display = Display(quiet)

@@ -2,34 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import typer
 
 from setminus.commands import ExitCode
-from setminus.commands.options import (
+from setminus.commands.terminal import (
     Decimal,
+    Display,
     Encoding,
+    Force,
     Header,
     Json,
     Positive,
     Quiet,
     Seed,
+    check_outputs,
+    echo,
     finite,
-    gap_key,
     typed_command,
 )
-from setminus.commands.outputs import check_outputs
 from setminus.core import Agg, Constraint
 from setminus.errors import UserError
 from setminus.progress import listen, seconds_by_name, tracked
-from setminus.records import Record, to_json, versions, write_json
+from setminus.records import Record, run_record, to_json, write_json
 
 if TYPE_CHECKING:
-    from setminus.auditing.result import Audit
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from setminus.auditing.audit import Audit
+    from setminus.tables.reading import Table
+
+FailBy = Literal["point", "bound"]
+"""What `--fail-above` limits."""
 
 __all__ = ["AuditConfig", "audit", "audit_table"]
 
@@ -41,7 +50,6 @@ def audit(
             help="Table with labels and scores or decisions: CSV (also .gz), Parquet or Arrow.", show_default=False
         ),
     ],
-    label: Annotated[str, typer.Option(help="Column with the true labels.", show_default=False)],
     ignore: Annotated[
         list[str],
         typer.Option(
@@ -50,6 +58,14 @@ def audit(
             show_default=False,
         ),
     ],
+    label: Annotated[
+        str | None,
+        typer.Option(
+            help="Column with the true labels. Without it the selection rates of --prediction, or of one --score, are "
+            "compared (demographic parity).",
+            show_default=False,
+        ),
+    ] = None,
     score: Annotated[
         list[str] | None,
         typer.Option(
@@ -58,7 +74,10 @@ def audit(
         ),
     ] = None,
     prediction: Annotated[
-        str | None, typer.Option(help="Column with the decisions to audit, in the values of the label.")
+        str | None,
+        typer.Option(
+            help="Column with the decisions to audit, in the values of the label. Scores are not needed then."
+        ),
     ] = None,
     positive: Positive = None,
     threshold: Annotated[
@@ -70,8 +89,8 @@ def audit(
     constraint: Annotated[
         Constraint,
         typer.Option(
-            help="Gap that --fail-above limits. equal_opportunity compares the recall of the --positive value, or of "
-            "the second of two classes."
+            help="Gap that --fail-above and --certify limit. equal_opportunity compares the recall of the --positive "
+            "value, or of the second of two classes."
         ),
     ] = "equalized_odds",
     agg: Annotated[
@@ -83,12 +102,34 @@ def audit(
             callback=finite, min=0, help="Exit with code 1 if the gap is larger than this, and 3 if it is undefined."
         ),
     ] = None,
+    fail_by: Annotated[
+        FailBy,
+        typer.Option(help="What --fail-above limits: the measured gap, or its upper bound at the --confidence."),
+    ] = "point",
+    certify: Annotated[
+        float | None,
+        typer.Option(
+            callback=finite,
+            min=0,
+            help="Certify that the gap is at most this for new rows, at the --confidence, or refuse and exit with code "
+            "1 (3 if some group has no rows). The rows must be fresh: not those the model was fitted or tuned on.",
+        ),
+    ] = None,
+    confidence: Annotated[
+        float,
+        typer.Option(callback=finite, min=0.5, max=0.9999, help="Of the intervals, the bound and the certificate."),
+    ] = 0.95,
     out: Annotated[Path | None, typer.Option(help="JSON file to write the audit to.")] = None,
     page: Annotated[Path | None, typer.Option(help="HTML page to write about the audit.")] = None,
+    junit: Annotated[
+        Path | None, typer.Option(help="JUnit XML file to write the results of --fail-above and --certify to.")
+    ] = None,
+    sarif: Annotated[Path | None, typer.Option(help="SARIF file to write the same results to.")] = None,
     seed: Seed = 0,
     header: Header = None,
     encoding: Encoding = "utf-8",
     decimal: Decimal = None,
+    force: Force = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -96,12 +137,15 @@ def audit(
 
     Prints the gaps with confidence intervals, how well the score still predicts the group, and a verdict.
 
-    Example: setminus audit scored.parquet --label income --ignore sex --score p --fail-above 0.1
+    Example: setminus audit scored.parquet --label income --ignore sex --score p --certify 0.1
     """
-    outputs = {"the audit record": out, "the page": page}
-    check_outputs({what: path for what, path in outputs.items() if path is not None}, [table], option="--out or --page")
-    from setminus.commands.terminal import Display, echo
+    outputs = {"the audit record": out, "the page": page, "the JUnit report": junit, "the SARIF report": sarif}
+    wanted = {what: path for what, path in outputs.items() if path is not None}
+    check_outputs(wanted, [table], option="--out, --page, --junit or --sarif", force=force)
+    if (junit or sarif) and fail_above is None and certify is None:
+        raise UserError("there is nothing to report without a limit", do="give --fail-above or --certify.")
     from setminus.files import atomic_writes
+    from setminus.report import checks
     from setminus.report.page import write_page
 
     display = Display(quiet or json)
@@ -116,6 +160,9 @@ def audit(
         constraint=constraint,
         agg=agg,
         fail_above=fail_above,
+        fail_by=fail_by,
+        certify=certify,
+        confidence=confidence,
         seed=seed,
         header=header,
         encoding=encoding,
@@ -123,13 +170,16 @@ def audit(
     )
     with listen(display):
         result, record = audit_table(config, typed_command())
-    wanted = [path for path in (out, page) if path is not None]
-    with atomic_writes(*wanted) as partials:
-        for partial, path in zip(partials, wanted, strict=True):
+    with atomic_writes(*wanted.values()) as partials:
+        for partial, path in zip(partials, wanted.values(), strict=True):
             if path is out:
                 write_json(partial, record)
-            else:
+            elif path is page:
                 write_page(partial, [record])
+            elif path is junit:
+                partial.write_text(checks.junit(record), encoding="utf-8")
+            else:
+                write_json(partial, checks.sarif(record))
     if json:
         typer.echo(to_json(record))
     display.text(str(result))
@@ -139,8 +189,14 @@ def audit(
         echo(f"{limit['name']} gap is undefined: some group has no rows of a label", err=True)
         raise typer.Exit(ExitCode.UNJUDGED)
     if limit is not None and not limit["passed"]:
-        echo(f"{limit['name']} gap {limit['value']:.3f} is above {limit['limit']:g}", err=True)
+        measured = "gap" if fail_by == "point" else "bound of the gap"
+        echo(f"{limit['name']} {measured} {limit['value']:.3f} is above {limit['limit']:g}", err=True)
         raise typer.Exit(ExitCode.GAP_TOO_LARGE)
+    certificate = result.certificate if certify is not None else None
+    if certificate is not None and not certificate.certified:
+        for line in result.certificate_lines():
+            echo(line, err=True)
+        raise typer.Exit(ExitCode.UNJUDGED if certificate.empty else ExitCode.GAP_TOO_LARGE)
 
 
 @dataclass(frozen=True)
@@ -150,7 +206,8 @@ class AuditConfig:
     Parameters
     ----------
     table : str
-    label : str
+    label : str, optional
+        Without it only selection rates are audited.
     ignore : tuple of str
         The columns whose groups are compared.
     score : tuple of str
@@ -166,8 +223,13 @@ class AuditConfig:
         The value of the label that counts as 1.
     threshold : float, optional
     constraint, agg : str
-        The gap that `fail_above` bounds.
+        The gap that `fail_above` and `certify` bound.
     fail_above : float, optional
+    fail_by : {"point", "bound"}
+        Whether `fail_above` limits the measured gap, or its upper confidence bound.
+    certify : float, optional
+        The tolerance of the certificate.
+    confidence : float
     seed : int
     header : bool, optional
     encoding : str
@@ -176,7 +238,7 @@ class AuditConfig:
     """
 
     table: str
-    label: str
+    label: str | None
     ignore: tuple[str, ...]
     score: tuple[str, ...] = ()
     prediction: str | None = None
@@ -185,6 +247,9 @@ class AuditConfig:
     constraint: Constraint = "equalized_odds"
     agg: Agg = "max"
     fail_above: float | None = None
+    fail_by: FailBy = "point"
+    certify: float | None = None
+    confidence: float = 0.95
     seed: int = 0
     header: bool | None = None
     encoding: str = "utf-8"
@@ -215,86 +280,192 @@ def audit_table(config: AuditConfig, command: str = "") -> tuple[Audit, Record]:
         return _audit(config, seconds, command)
 
 
+@dataclass(frozen=True)
+class _Columns:
+    """What was read of the table: labels and scores may be missing."""
+
+    y: NDArray[Any] | None
+    proba: NDArray[np.float64] | None
+    decisions: NDArray[Any] | None
+    classes: list[Any] | None
+    groups: pa.Table
+    question: str
+    class_names: dict[str, str]
+    scored_by: str
+    codes_or_values: str | None
+    """A column of scores that has two readings."""
+    notes: list[str]
+
+
 def _audit(config: AuditConfig, seconds: dict[str, float], command: str) -> tuple[Audit, Record]:
     from setminus.auditing.audit import audit
-    from setminus.commands.scored_columns import ScoredColumns
-    from setminus.commands.table_roles import Roles, group_names, read_rows
-    from setminus.estimators.groups import Groups
     from setminus.tables.reading import open_table
 
+    if config.fail_above is not None and config.certify is not None and config.fail_by == "bound":
+        raise UserError(
+            "--certify and --fail-above with --fail-by bound ask for the same thing", do="give one of the two."
+        )
+    # the selection rates are all that is known without labels
+    constraint: Constraint = config.constraint if config.label is not None else "demographic_parity"
+    limited = config.fail_above if config.fail_by == "bound" else None
     with tracked(f"read {Path(config.table).name}"):
         table = open_table(config.table, header=config.header, encoding=config.encoding, decimal=config.decimal)
-        roles = Roles(config.label, config.ignore, config.positive)
-        rows = read_rows(table, roles)
-        columns = ScoredColumns.of(table, roles)
-        classes = columns.classes
-        scores = columns.scores(config.score)
-        proba = columns.proba(rows.X, scores)
-        known = Groups(least=1)
-        codes = known.learn(rows.groups, np.searchsorted(classes, rows.y).astype(np.intp))
-        groups = group_names(known, rows.groups, codes)
-        notes = list(rows.notes)
-        judged, decisions = config.prediction, None
-        if judged is None and config.threshold is None and not config.score and "prediction" in table.names:
-            judged = "prediction"
-            notes.append("the decisions are those of the column prediction")
-        if judged is not None:
-            decisions, how = columns.decisions(rows.X, judged, own=config.prediction is not None)
-            notes += how
-    with tracked(f"audit {len(rows):,} rows"):
+        found = _read_labelled(table, config, config.label) if config.label else _read_unlabelled(table, config)
+        groups = _group_of_each_row(found)
+    with tracked(f"audit {len(groups):,} rows"):
         result = audit(
-            rows.y,
-            proba,
+            found.y,
+            found.proba,
             sensitive_features=groups,
-            classes=classes,
+            classes=found.classes,
             threshold=config.threshold,
-            y_pred=decisions,
+            y_pred=found.decisions,
+            constraint=constraint,
+            agg=config.agg,
+            tolerance=config.certify if limited is None else limited,
+            confidence=config.confidence,
             random_state=config.seed,
         )
-    shown = ", ".join(scores[k] for k in sorted(scores))
-    if columns.are_codes and not config.score and result.roc_auc < 0.5:
+    if found.codes_or_values is not None and result.roc_auc < 0.5:
         # an earlier version called the value 0 proba_1 where it was the --positive one: the file does not say which
         raise UserError(
-            f"{shown} of {table.path.name} rank the labels backwards, with an AUC of {result.roc_auc:.3f}: an earlier "
-            "version wrote codes, which have two readings",
-            do=f"apply the model again. If the scores are that bad, name them: --score {scores[max(scores)]}",
+            f"{found.scored_by} of {table.path.name} rank the labels backwards, with an AUC of {result.roc_auc:.3f}: "
+            "an earlier version wrote codes, which have two readings",
+            do=f"apply the model again. If the scores are that bad, name them: --score {found.codes_or_values}",
         )
+    notes = found.notes
+    if result.n_unknown_group:
+        notes.append(f"{result.n_unknown_group:,} rows without a group are in no rate and no gap")
     audited = result.to_dict()
-    record: Record = {
-        "name": "audit",
-        "job": "audit",
-        "config": asdict(config),
-        "seed": config.seed,
-        "versions": versions("pyarrow"),
-        "command": command,
-        "task": {
+    record = run_record(
+        "audit",
+        "audit",
+        config,
+        command=command,
+        task={
             "data": Path(config.table).name,
-            "label": roles.question,
-            "labels": roles.class_names,
-            "score": shown,
+            "label": found.question,
+            "labels": found.class_names,
+            "score": found.scored_by,
             "ignored": ", ".join(config.ignore),
             "ignored_columns": [*config.ignore],
-            "rows": {"test": len(rows)},
+            "rows": {"test": result.n, "unknown_group": result.n_unknown_group},
             "notes": notes,
         },
-        "metrics": {"models": [{"title": "score", "about": f"The column {shown}.", "audit": audited}]},
-        "steps": seconds,
-        "seconds": sum(seconds.values()),
-    }
+        metrics={"models": [{"title": "score", "about": f"The column {found.scored_by}.", "audit": audited}]},
+        steps=seconds,
+        packages=("pyarrow",),
+    )
     if config.fail_above is not None:
-        record["limit"] = _limit(config, audited)
+        record["limit"] = _limit(config, constraint, audited)
     return result, record
 
 
-def _limit(config: AuditConfig, audited: dict[str, Any]) -> dict[str, Any]:
-    name = gap_key(config.constraint, config.agg)
-    value = audited[name]["value"]
+def _read_labelled(table: Table, config: AuditConfig, label: str) -> _Columns:
+    from setminus.commands.scored_columns import ScoredColumns
+    from setminus.commands.table_roles import Roles, read_rows
+
+    roles = Roles(label, config.ignore, config.positive)
+    rows = read_rows(table, roles)
+    columns = ScoredColumns.of(table, roles)
+    notes = list(rows.notes)
+    decided_only = config.prediction is not None and not config.score and not columns.has_scores
+    scores = {} if decided_only else columns.scores(config.score)
+    judged, decisions = config.prediction, None
+    if judged is None and config.threshold is None and not config.score and "prediction" in table.names:
+        judged = "prediction"
+        notes.append("the decisions are those of the column prediction")
+    if judged is not None:
+        decisions, how = columns.decisions(rows.X, judged, own=config.prediction is not None)
+        notes += how
+    return _Columns(
+        y=rows.y,
+        proba=None if decided_only else columns.proba(rows.X, scores),
+        decisions=decisions,
+        classes=columns.classes,
+        groups=rows.groups,
+        question=roles.question,
+        class_names=roles.class_names,
+        scored_by=", ".join(scores[k] for k in sorted(scores)) or str(judged),
+        codes_or_values=scores[max(scores)] if scores and columns.are_codes and not config.score else None,
+        notes=notes,
+    )
+
+
+def _read_unlabelled(table: Table, config: AuditConfig) -> _Columns:
+    """Decisions, or one column of scores, of rows without labels: only selection rates can be compared."""
+    from setminus.commands.table_roles import MAX_CLASSES, Roles, read_groups
+    from setminus.tables.columns import check_names, to_numbers, to_text
+
+    if config.constraint != "equalized_odds" and config.constraint != "demographic_parity":
+        raise UserError(f"--constraint {config.constraint} needs labels", do="name them: --label COLUMN")
+    name = config.prediction or (config.score[0] if len(config.score) == 1 else None)
+    if name is None:
+        raise UserError(
+            "without --label, the decisions are needed",
+            do="name them, --prediction COLUMN, or one column of probabilities, --score COLUMN.",
+        )
+    check_names([name, *config.ignore], table.names, table.path.name)
+    table, data = table.load()
+    groups, notes = read_groups(data, config.ignore)
+    notes = [*table.notes, *notes, "there are no labels: only selection rates are compared"]
+    names: dict[str, str] = {}
+    decisions: NDArray[Any] | None = None
+    proba: NDArray[np.float64] | None = None
+    classes: list[Any] | None = None
+    if config.prediction is None:
+        proba = to_numbers(data.column(name), name)
+        missing = int(np.isnan(proba).sum())
+    else:
+        column = to_text(data.column(name))
+        missing = column.null_count
+        decisions = np.asarray(column.to_pylist())
+        if config.positive is not None and not missing:
+            check_names([config.positive], sorted({*decisions.tolist()}), f"the decisions {name!r}", what="value")
+            decisions = np.asarray(decisions == config.positive, dtype=np.int64)
+            classes, names = [0, 1], Roles(name, (), config.positive).class_names
+    if missing:
+        raise UserError(f"{missing:,} rows have no value in {name}", do="leave those rows out.")
+    if decisions is not None and len(np.unique(decisions)) > MAX_CLASSES:
+        raise UserError(
+            f"{name} has {len(np.unique(decisions))} values", do="name the one that counts: --positive VALUE."
+        )
+    return _Columns(None, proba, decisions, classes, groups, name, names, name, None, notes)
+
+
+def _group_of_each_row(found: _Columns) -> NDArray[Any]:
+    """The name of each row's group; None where one of the columns has no value."""
+    from setminus.commands.table_roles import group_names
+    from setminus.estimators.groups import Groups
+
+    codes = np.zeros(len(found.groups), dtype=np.intp)
+    if found.y is not None and found.classes is not None:
+        codes = np.searchsorted(found.classes, found.y).astype(np.intp)
+    known = Groups(least=1)
+    return group_names(known, found.groups, known.learn(found.groups, codes))
+
+
+def _limit(config: AuditConfig, constraint: Constraint, audited: dict[str, Any]) -> dict[str, Any]:
+    from setminus.core.gaps import gap_key
+
+    name = gap_key(constraint, config.agg)
+    certificate = audited["certificate"] if config.fail_by == "bound" else None
+    value = audited[name]["value"] if certificate is None else certificate["bound"]
     exceeded = value is not None and value > config.fail_above
     # equalized odds compares the rates that there are: below the limit, a missing one may still be above it
-    missing = value is None or (config.constraint == "equalized_odds" and _some_rate_is_undefined(audited))
+    missing = value is None or (constraint == "equalized_odds" and _some_rate_is_undefined(audited))
+    if certificate is not None:
+        missing, exceeded = bool(certificate["empty"]), not certificate["empty"] and not certificate["certified"]
     undefined = missing and not exceeded
     passed = not exceeded and not undefined
-    return {"name": name, "limit": config.fail_above, "value": value, "passed": passed, "undefined": undefined}
+    return {
+        "name": name,
+        "limit": config.fail_above,
+        "value": value,
+        "by": config.fail_by,
+        "passed": passed,
+        "undefined": undefined,
+    }
 
 
 def _some_rate_is_undefined(audited: dict[str, Any]) -> bool:

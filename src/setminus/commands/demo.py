@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.metadata import entry_points
@@ -12,17 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from setminus.commands.outputs import check_folder
+from setminus.commands.terminal import Display, check_folder, echo
 from setminus.core import Agg, Constraint
 from setminus.datasets.sources import DataUnavailableError
 from setminus.errors import MissingExtraError, UserError
 from setminus.progress import listen, seconds_by_name, tracked
-from setminus.records import Record, append_record, read_records, versions
+from setminus.records import Record, append_record, read_records, run_record
 
 if TYPE_CHECKING:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    from setminus.commands.terminal import Display
     from setminus.datasets.split import Split
     from setminus.estimators.orthogonal import OrthogonalClassifier
     from setminus.estimators.tuned import TunedOrthogonalClassifier
@@ -96,7 +96,6 @@ def demo(
         if picture.suffix.lower() not in (".png", ".svg"):
             raise UserError(f"--picture is {picture.name!r}", expected="a name that ends in .png or .svg")
         check_folder(picture.parent, "--picture")
-    from setminus.commands.terminal import Display
 
     display = Display(quiet)
     measured: dict[str, Records] = {}
@@ -157,7 +156,6 @@ def _show(
 ) -> None:
     """The page, the picture, and the numbers in the terminal; at last where the page is."""
     from setminus.commands.fit import show_models
-    from setminus.commands.terminal import echo
     from setminus.report.page import write_page
 
     with tracked("write the page"):
@@ -193,7 +191,7 @@ class DemoConfig:
     seed: int = 0
     tolerance: float = 0.05
     constraint: Constraint = "equalized_odds"
-    agg: Agg = "sum"
+    agg: Agg = "max"
     cv: int = 5
 
 
@@ -238,7 +236,11 @@ def _run(config: DemoConfig, seconds: dict[str, float]) -> Record:
     with tracked("apply the paper's formula, sex known at predict time"):
         formula = OrthogonalClassifier(FrozenEstimator(base), GroupPrincipal())
         formula.fit(train.x, train.y, sensitive_features=train.z1)
-    with tracked(f"tune strength and threshold: {config.cv} folds, sex unknown at predict time"):
+    with (
+        tracked(f"tune strength and threshold: {config.cv} folds, sex unknown at predict time"),
+        # the page has them
+        warnings.catch_warnings(action="ignore", category=UserWarning),
+    ):
         tuned = TunedOrthogonalClassifier(
             _boosting(train, config.seed),
             ProxyPrincipal(_boosting(train, config.seed)),
@@ -251,25 +253,24 @@ def _run(config: DemoConfig, seconds: dict[str, float]) -> Record:
     with tracked("audit all three on the test file"):
         models = _audits(base, formula, tuned, test, config.seed)
         predicted = attribute_predictability(tuned.model_.principals_[0].attribute_model_, test.x, test.z1)
-    return {
-        "name": "demo",
-        "job": "fairness",
-        "config": asdict(config),
-        "seed": config.seed,
-        "versions": versions(),
-        "command": f"setminus demo --seed {config.seed}",
-        "task": _task(train, test),
-        "usage": USAGE.format(**asdict(config)),
-        "metrics": {
+    record = run_record(
+        "demo",
+        "fairness",
+        config,
+        command=f"setminus demo --seed {config.seed}",
+        task=_task(train, test),
+        metrics={
             "attribute_predictability": predicted,
             "models": models,
             "frontier": frontier_points(tuned),
+            "choice": tuned.choice_,
+            "certificate": None if tuned.certificate_ is None else tuned.certificate_.as_dict(),
             "strength": tuned.strength_,
             "threshold": tuned.threshold_,
         },
-        "steps": seconds,
-        "seconds": sum(seconds.values()),
-    }
+        steps=seconds,
+    )
+    return {**record, "warnings": tuned.warnings_, "usage": USAGE.format(**asdict(config))}
 
 
 def _boosting(train: Split, seed: int) -> HistGradientBoostingClassifier:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -9,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 import typer
 
-from setminus.commands.options import (
+from setminus.commands.terminal import (
     Decimal,
+    Display,
     Encoding,
+    Force,
     Header,
     Ignore,
     Json,
@@ -20,22 +23,24 @@ from setminus.commands.options import (
     Quiet,
     Seed,
     Trusted,
+    beside,
+    check_outputs,
     finite,
-    gap_key,
     typed_command,
+    usage,
 )
-from setminus.commands.outputs import check_outputs, usage
-from setminus.core import Agg, Constraint
+from setminus.core import Agg, Constraint, ConstraintOver
 from setminus.errors import UserError
 from setminus.progress import listen, seconds_by_name, tracked
-from setminus.records import Record, to_json, versions, write_json
+from setminus.records import Record, run_record, to_json, write_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.text import Text
     from sklearn.pipeline import Pipeline
 
     from setminus.commands.table_roles import Roles, Rows
-    from setminus.commands.terminal import Display
     from setminus.estimators.tuned import TunedOrthogonalClassifier
     from setminus.tables.columns import ColumnSummary
     from setminus.tables.numerals import DecimalSign
@@ -43,6 +48,9 @@ if TYPE_CHECKING:
 __all__ = ["FitConfig", "attribute_predictability", "fit", "fit_table", "frontier_points", "show_models"]
 
 PrincipalKind = Literal["proxy", "group"]
+
+USEFUL, DATA = "What the model must remain good for", "Columns and groups"
+"""Headings of options in the help."""
 
 # names short enough for three models in 80 columns
 SHOWN = {
@@ -64,7 +72,8 @@ def fit(
     out: Annotated[
         Path,
         typer.Option(
-            help="Model file to write. audit.json and report.html are written to the same folder.", show_default=False
+            help="Model file to write. For model.skops, model.audit.json and model.report.html are written beside it.",
+            show_default=False,
         ),
     ],
     positive: Positive = None,
@@ -96,8 +105,130 @@ def fit(
         ),
     ] = "max",
     tolerance: Annotated[
-        float, typer.Option(callback=finite, min=0, help="Largest gap allowed, as measured by cross-validation.")
+        float, typer.Option(callback=finite, min=0, help="Largest gap allowed between the groups.")
     ] = 0.05,
+    confidence: Annotated[
+        float,
+        typer.Option(
+            callback=finite,
+            min=0,
+            max=0.9999,
+            help="Chance that the gap of new rows is within the tolerance, where the model is certified. 0 makes no "
+            "such promise: the gap of new rows is then often larger.",
+        ),
+    ] = 0.95,
+    uncertified: Annotated[
+        Literal["warn", "raise"],
+        typer.Option(
+            help="If the rows do not certify the tolerance: warn and take the model most likely within it, or stop."
+        ),
+    ] = "warn",
+    favorable: Annotated[
+        str | None,
+        typer.Option(
+            help="Value of the label that is good for a person. Selection rates, true positive rates and "
+            "equal_opportunity refer to it. By default the --positive value, or the second of two."
+        ),
+    ] = None,
+    scoring: Annotated[
+        str,
+        typer.Option(
+            rich_help_panel=USEFUL,
+            help="What to maximise within the tolerance: accuracy, balanced_accuracy, f1, or another scorer of "
+            "scikit-learn.",
+        ),
+    ] = "accuracy",
+    cost_fp: Annotated[
+        float | None,
+        typer.Option(
+            callback=finite,
+            min=0,
+            rich_help_panel=USEFUL,
+            help="Cost of a false positive, with --cost-fn: minimise the mean cost instead of --scoring.",
+        ),
+    ] = None,
+    cost_fn: Annotated[
+        float | None,
+        typer.Option(callback=finite, min=0, rich_help_panel=USEFUL, help="Cost of a false negative."),
+    ] = None,
+    min_lead: Annotated[
+        float,
+        typer.Option(
+            callback=finite,
+            min=0,
+            max=1,
+            rich_help_panel=USEFUL,
+            help="Share of the model's lead over a constant decision to keep. 0 admits constant decisions.",
+        ),
+    ] = 0.5,
+    min_selection_rate: Annotated[
+        float | None,
+        typer.Option(
+            callback=finite, min=0, max=1, rich_help_panel=USEFUL, help="Select at least this share of the rows."
+        ),
+    ] = None,
+    max_selection_rate: Annotated[
+        float | None,
+        typer.Option(
+            callback=finite, min=0, max=1, rich_help_panel=USEFUL, help="Select at most this share of the rows."
+        ),
+    ] = None,
+    min_recall: Annotated[
+        float | None,
+        typer.Option(
+            callback=finite, min=0, max=1, rich_help_panel=USEFUL, help="Keep at least this true positive rate."
+        ),
+    ] = None,
+    level_up: Annotated[
+        bool,
+        typer.Option(
+            "--level-up", rich_help_panel=USEFUL, help="Lower the true positive rate of no group to close the gap."
+        ),
+    ] = False,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(
+            rich_help_panel=DATA,
+            help="Column to leave out, such as an outcome that is known only afterwards. Repeat the option, or "
+            "separate names by commas.",
+        ),
+    ] = None,
+    features: Annotated[
+        list[str] | None,
+        typer.Option(rich_help_panel=DATA, help="Column to learn from; all others are left out. As --drop."),
+    ] = None,
+    bins: Annotated[
+        list[str] | None,
+        typer.Option(
+            rich_help_panel=DATA,
+            help="Where an --ignore column of numbers is cut: AGE=40,62 makes the groups below 40, 40 to 61, and 62 "
+            "and above. By default at quantiles.",
+        ),
+    ] = None,
+    constraint_over: Annotated[
+        ConstraintOver,
+        typer.Option(
+            rich_help_panel=DATA,
+            help="Groups to compare if --ignore names several columns: of their combinations (crossed), of each "
+            "column, or both.",
+        ),
+    ] = "crossed",
+    min_group_size: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            rich_help_panel=DATA,
+            help="Rows that a group must have, of each label that the constraint compares.",
+        ),
+    ] = 10,
+    small_groups: Annotated[
+        Literal["merge", "drop", "raise"],
+        typer.Option(
+            rich_help_panel=DATA,
+            help="Groups with fewer rows. merge: make one group of them. drop: they train the model and count in no "
+            "gap. raise: stop.",
+        ),
+    ] = "merge",
     test: Annotated[
         Path | None, typer.Option(help="Table to evaluate on. By default some rows of TABLE are held out.")
     ] = None,
@@ -107,23 +238,24 @@ def fit(
     encoding: Encoding = "utf-8",
     decimal: Decimal = None,
     trust: Trusted = None,
+    force: Force = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Train a classifier that ignores columns such as sex, and audit it.
 
-    Cross-validation chooses how much to remove (the strength) and the decision threshold: the most accurate pair
-    whose gap between groups is within the tolerance. Held-out rows then compare the model before and after.
+    Cross-validation chooses how much to remove and the decision threshold: the most accurate choice that is certified
+    to keep the gap between groups within the tolerance. Held-out rows then compare the model before and after.
 
     Example: setminus fit adult.csv --label income --ignore sex --out model.skops
     """
-    audit_file, page = out.parent / "audit.json", out.parent / "report.html"
+    audit_file, page = beside(out, "audit.json"), beside(out, "report.html")
     check_outputs(
         {"the model": out, "its audit record": audit_file, "its page": page},
         [table, Path(full), *([] if test is None else [test])],
+        force=force,
     )
-    import setminus
-    from setminus.commands.terminal import Display
+    from setminus.estimators.persistence import save
     from setminus.files import atomic_writes
     from setminus.report.page import write_page
 
@@ -138,6 +270,23 @@ def fit(
         constraint=constraint,
         agg=agg,
         tolerance=tolerance,
+        confidence=confidence or None,
+        uncertified=uncertified,
+        favorable=favorable,
+        scoring=scoring,
+        cost_fp=cost_fp,
+        cost_fn=cost_fn,
+        min_lead=min_lead,
+        min_selection_rate=min_selection_rate,
+        max_selection_rate=max_selection_rate,
+        min_recall=min_recall,
+        level_up=level_up,
+        drop=tuple(drop or ()),
+        features=tuple(features or ()),
+        bins=tuple(bins or ()),
+        constraint_over=constraint_over,
+        min_group_size=min_group_size,
+        small_groups=small_groups,
         test=None if test is None else str(test),
         test_size=test_size,
         seed=seed,
@@ -149,14 +298,14 @@ def fit(
     with listen(display):
         model, record = fit_table(config, typed_command())
         needs = "with the ignored columns" if record["task"]["groups_needed"] else "the ignored columns may be left out"
-        record["usage"], record["usage_command"] = usage(out, needs)
+        record["usage"], record["usage_command"] = usage(out, needs, config.trusted)
         with (
             tracked("write the model, the audit and the page"),
             atomic_writes(audit_file, page, out) as (audit_part, page_part, model_part),
         ):
             write_json(audit_part, record)
             write_page(page_part, [record])
-            setminus.save(model, model_part)
+            save(model, model_part)
     if json:
         typer.echo(to_json(record))
         return
@@ -183,8 +332,19 @@ class FitConfig:
         "hist_gradient_boosting", "logistic", or the path of a saved model to take as it is.
     principal : {"proxy", "group"}
         Whether the ignored columns are unknown when the model predicts, or known.
-    constraint, agg, tolerance
+    constraint, agg, tolerance, confidence, uncertified, scoring, min_lead, min_selection_rate, max_selection_rate, \
+    min_recall, constraint_over, min_group_size, small_groups
         See `TunedOrthogonalClassifier`.
+    favorable : str, optional
+        The value of the label that is good for a person.
+    cost_fp, cost_fn : float, optional
+        Both or none: costs of the two errors.
+    level_up : bool
+        Whether the true positive rate may fall in no group.
+    drop, features : tuple of str
+        Columns to leave out, and the only ones to learn from; several names may stand in one text, between commas.
+    bins : tuple of str
+        Edges of ignored columns of numbers, as ``AGE=40,62``.
     test : str, optional
         A table to evaluate on; without it, `test_size` of the rows are held out.
     test_size : float
@@ -207,6 +367,23 @@ class FitConfig:
     constraint: Constraint = "equalized_odds"
     agg: Agg = "max"
     tolerance: float = 0.05
+    confidence: float | None = 0.95
+    uncertified: Literal["warn", "raise"] = "warn"
+    favorable: str | None = None
+    scoring: str = "accuracy"
+    cost_fp: float | None = None
+    cost_fn: float | None = None
+    min_lead: float = 0.5
+    min_selection_rate: float | None = None
+    max_selection_rate: float | None = None
+    min_recall: float | None = None
+    level_up: bool = False
+    drop: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    bins: tuple[str, ...] = ()
+    constraint_over: ConstraintOver = "crossed"
+    min_group_size: int = 10
+    small_groups: Literal["merge", "drop", "raise"] = "merge"
     test: str | None = None
     test_size: float = 0.25
     seed: int = 0
@@ -220,7 +397,33 @@ class FitConfig:
         """Which column is what."""
         from setminus.commands.table_roles import Roles
 
-        return Roles(self.label, self.ignore, self.positive)
+        return Roles(self.label, self.ignore, self.positive, self.drop, self.features)
+
+    @property
+    def edges(self) -> dict[str | int, Sequence[float]]:
+        """The edges in `bins`, by column."""
+        found: dict[str | int, Sequence[float]] = {}
+        for text in self.bins:
+            column, _, numbers = text.rpartition("=")
+            try:
+                found[column] = [float(number) for number in numbers.split(",")]
+            except ValueError:
+                column = ""
+            if column not in self.ignore:
+                raise UserError(
+                    f"--bins is {text!r}",
+                    expected=f"a column of --ignore and numbers in rising order, such as {self.ignore[0]}=40,62",
+                )
+        return found
+
+    @property
+    def costs(self) -> dict[str, float] | None:
+        """The costs of the two errors."""
+        if self.cost_fp is None and self.cost_fn is None:
+            return None
+        if self.cost_fp is None or self.cost_fn is None:
+            raise UserError("one of --cost-fp and --cost-fn is missing", do="give both: only their ratio matters.")
+        return {"fp": self.cost_fp, "fn": self.cost_fn}
 
 
 def fit_table(config: FitConfig, command: str = "") -> tuple[Any, Record]:
@@ -254,68 +457,84 @@ def fit_table(config: FitConfig, command: str = "") -> tuple[Any, Record]:
 def _fit(config: FitConfig, seconds: dict[str, float], command: str) -> tuple[Any, Record]:
     from sklearn.frozen import FrozenEstimator
 
-    from setminus.commands.table_roles import group_names
-    from setminus.estimators.groups import Groups
+    from setminus.core.gaps import gap_key
     from setminus.estimators.persistence import model_errors
-    from setminus.estimators.principals import ProxyPrincipal
 
+    # wrong options are refused before the file is read
+    edges, costs = config.edges, config.costs
     with tracked(f"read {Path(config.table).name}"):
-        train, test = _train_and_test(config)
+        train, test = _train_and_test(config, edges)
         columns = train.features(config.roles)
-        known = Groups(least=2)
-        codes = np.unique(train.y, return_inverse=True)[1].astype(np.intp)
-        train_groups = group_names(known, train.groups, known.learn(train.groups, codes))
-        test_groups = group_names(known, test.groups)
-        test, test_groups, notes = _known_only(test, test_groups)
     model = _model(config, columns, train.X.column_names)
+    model.set_params(bins=edges or None, costs=costs)
+    labels = config.roles.class_names
+    if isinstance(model.full, FrozenEstimator):
+        with model_errors(Path(config.full).name):
+            train, labels = train.labelled_by(model.full.classes_, config.roles, Path(config.full).name)
+            test, _ = test.labelled_by(model.full.classes_, config.roles, Path(config.full).name)
+    model.favorable_label = _favorable(config, train.y, labels)
     features = list(model.full.feature_names_in_) if isinstance(model.full, FrozenEstimator) else _kept(columns)
     if isinstance(model.full, FrozenEstimator):
         # here, where it is clear who fails
         with model_errors(Path(config.full).name):
             model.full.predict_proba(train.X.select(features))
     visible = [*dict.fromkeys([*features, *(model.sensitive_columns or ())])]
-    X, X_test = train.X.select(visible), test.X.select(visible)
-    with tracked(f"fit, remove {', '.join(config.ignore)}, tune on {model.cv} folds"):
-        keyword = {} if model.sensitive_columns else {"sensitive_features": train_groups}
-        model.fit(X, train.y, **keyword)
+    with (
+        tracked(f"fit, remove {', '.join(config.ignore)}, tune on {model.cv} folds"),
+        warnings.catch_warnings(record=True) as caught,
+    ):
+        warnings.simplefilter("always", UserWarning)
+        keyword = {} if model.sensitive_columns else {"sensitive_features": train.groups}
+        model.fit(train.X.select(visible), train.y, **keyword)
+    test, notes = _known_only(test, model)
     with tracked(f"audit before and after on {len(test):,} rows"):
-        models = _audits(model, X_test, test.y, test_groups, config.seed)
-        proxy = model.model_.principals_[0]
-        by_proxy = isinstance(proxy, ProxyPrincipal)
-        predicted = attribute_predictability(proxy.attribute_model_, X_test, test_groups) if by_proxy else None
-    record: Record = {
-        "name": "fit",
-        "job": "fairness",
-        "config": asdict(config),
-        "seed": config.seed,
-        "versions": versions("pyarrow"),
-        "command": command,
-        "task": {
+        audited = _audits(model, test.X.select(visible), test, config)
+        # of several groupings the crossing is shown in full; the others by their gaps
+        title, models = audited[-1] if config.constraint_over != "each" else audited[0]
+        predicted = _predictability(model, test.X.select(visible), test)
+    bounded = gap_key(config.constraint, config.agg)
+    record = run_record(
+        "fit",
+        "fairness",
+        config,
+        command=command,
+        task={
             "data": Path(config.table).name,
             "label": config.roles.question,
-            "labels": config.roles.class_names,
+            "labels": labels,
             "ignored": ", ".join(config.ignore),
             "ignored_columns": [*config.ignore],
             "rows": {"train": len(train), "test": len(test)},
             "features": features,
             "columns": [asdict(column) for column in columns],
-            "notes": [*train.notes, *notes],
+            "favorable": None if model.favorable_label is None else str(model.favorable_label),
+            "groups": model.groups_.names,
+            "notes": [*train.notes, *model.groups_.notes(missing=False), *notes],
             # a table to predict for may leave the sign open
             "decimal": None if train.decimal is None else train.decimal._asdict(),
             "groups_needed": model.sensitive_columns is not None,
         },
-        "metrics": {
+        metrics={
             "attribute_predictability": predicted,
             "models": models,
             "frontier": frontier_points(model),
             "strength": model.strength_,
             "threshold": getattr(model, "threshold_", None),
+            "choice": model.choice_,
+            "certificate": None if model.certificate_ is None else model.certificate_.as_dict(),
+            "groupings": [
+                {"title": name, **{one["title"]: one["audit"][bounded] for one in entries}} for name, entries in audited
+            ],
+            "grouping": title,
         },
-        "steps": seconds,
-        "seconds": sum(seconds.values()),
-    }
+        steps=seconds,
+        packages=("pyarrow",),
+    )
+    # those on groups are among the notes
+    said = [str(one.message) for one in caught if issubclass(one.category, UserWarning)]
+    about_groups = {f"{note}." for note in model.groups_.notes()}
+    record["warnings"] = [one for one in dict.fromkeys([*said, *model.warnings_]) if one not in about_groups]
     model.about_ = {key: record[key] for key in ("config", "versions", "command", "task")}
-    bounded = gap_key(config.constraint, config.agg)
     model.about_["test"] = {
         name: {key: entry["audit"][key] for key in ("accuracy", bounded)}
         for name, entry in zip(("before", "after"), models, strict=True)
@@ -323,8 +542,9 @@ def _fit(config: FitConfig, seconds: dict[str, float], command: str) -> tuple[An
     return model, record
 
 
-def _train_and_test(config: FitConfig) -> tuple[Rows, Rows]:
-    from setminus.commands.table_roles import read_rows, split_rows
+def _train_and_test(config: FitConfig, edges: dict[str | int, Sequence[float]]) -> tuple[Rows, Rows]:
+    from setminus.commands.table_roles import read_rows, split_rows, without_rare_labels
+    from setminus.estimators.groupings import Groupings, needed_labels
     from setminus.tables.columns import check_names
     from setminus.tables.reading import open_table
 
@@ -333,8 +553,13 @@ def _train_and_test(config: FitConfig) -> tuple[Rows, Rows]:
         return read_rows(table.like(decimal), config.roles)
 
     if config.test is None:
-        return split_rows(rows(config.table), config.test_size, config.seed)
-    train = rows(config.table)
+        found = without_rare_labels(rows(config.table), config.roles)
+        known = Groupings(
+            config.constraint_over, least=config.min_group_size, small=config.small_groups, bins=edges or None
+        )
+        needed = needed_labels(config.constraint, len(np.unique(found.y)))
+        return split_rows(found, config.test_size, config.seed, known, needed)
+    train = without_rare_labels(rows(config.table), config.roles)
     test = rows(config.test, train.decimal)
     train = replace(train, notes=(*train.notes, *(f"{Path(config.test).name}: {note}" for note in test.notes)))
     check_names(train.X.column_names, test.X.column_names, Path(config.test).name)
@@ -347,15 +572,37 @@ def _train_and_test(config: FitConfig) -> tuple[Rows, Rows]:
     return train, test
 
 
-def _known_only(test: Rows, groups: Any) -> tuple[Rows, Any, list[str]]:
-    """The test rows of groups that the training rows have, and a note on the others."""
-    unknown = groups == ""
-    if not unknown.any():
-        return test, groups, []
-    if unknown.all():
+def _favorable(config: FitConfig, y: Any, labels: dict[str, str]) -> Any:
+    """The class that `--favorable` names, in the words of the file."""
+    if config.favorable is None:
+        return None
+    from setminus.tables.columns import check_names
+
+    named = {labels.get(str(label), str(label)): label for label in np.unique(y).tolist()}
+    if config.positive is not None and config.favorable not in named:
+        # any other value than the positive one
+        return named[config.roles.class_names["0"]]
+    check_names([config.favorable], [*named], f"the label {config.label!r}", what="value")
+    return named[config.favorable]
+
+
+def _sensitive(model: TunedOrthogonalClassifier, rows: Rows) -> Any:
+    """The groups of rows, from where the model had them."""
+    return rows.groups if model.sensitive_columns is None else rows.X.select([*model.sensitive_columns])
+
+
+def _known_only(test: Rows, model: TunedOrthogonalClassifier) -> tuple[Rows, list[str]]:
+    """The test rows without those of groups that the training rows lack, and a note on these."""
+    from setminus.estimators.groups import UNSEEN
+
+    unseen = model.groups_.crossed.codes(_sensitive(model, test)) == UNSEEN
+    if not unseen.any():
+        return test, []
+    if unseen.all():
         raise UserError("no test row is in a group of the training rows", do="check the ignored columns of both files.")
-    keep = np.flatnonzero(~unknown)
-    return test.take(keep), groups[keep], [f"{unknown.sum():,} test rows are in groups that training did not have"]
+    return test.take(np.flatnonzero(~unseen)), [
+        f"{unseen.sum():,} test rows are in groups that training did not have, and were left out"
+    ]
 
 
 def _kept(columns: list[ColumnSummary]) -> list[str]:
@@ -368,6 +615,7 @@ def _kept(columns: list[ColumnSummary]) -> list[str]:
 def _model(config: FitConfig, columns: list[ColumnSummary], present: list[str]) -> TunedOrthogonalClassifier:
     from sklearn.frozen import FrozenEstimator
 
+    from setminus.commands.table_roles import split_names
     from setminus.estimators.persistence import load, model_errors
     from setminus.estimators.principals import GroupPrincipal, ProxyPrincipal
     from setminus.estimators.tuned import TunedOrthogonalClassifier
@@ -389,6 +637,12 @@ def _model(config: FitConfig, columns: list[ColumnSummary], present: list[str]) 
             )
         with model_errors(Path(config.full).name):
             check_names(saved.feature_names_in_, present, Path(config.table).name)
+            dropped = [name for name in split_names(config.drop, present) if name in {*saved.feature_names_in_}]
+            if dropped:
+                raise UserError(
+                    f"{Path(config.full).name} was fitted on the column {dropped[0]!r}, which --drop leaves out",
+                    do="keep the column, or fit the model without it.",
+                )
             sees_groups = not {*saved.feature_names_in_}.isdisjoint(config.ignore)
         full = FrozenEstimator(saved)
         # the proxy learns from what the model sees, less the groups: both are given the same frame
@@ -401,6 +655,17 @@ def _model(config: FitConfig, columns: list[ColumnSummary], present: list[str]) 
         constraint=config.constraint,
         agg=config.agg,
         tolerance=config.tolerance,
+        confidence=config.confidence,
+        uncertified=config.uncertified,
+        scoring=config.scoring,
+        min_lead=config.min_lead,
+        min_selection_rate=config.min_selection_rate,
+        max_selection_rate=config.max_selection_rate,
+        min_recall=config.min_recall,
+        levelling="up" if config.level_up else None,
+        constraint_over=config.constraint_over,
+        min_group_size=config.min_group_size,
+        small_groups=config.small_groups,
         # where the model takes the groups, they are in the table when it predicts, too
         sensitive_columns=[*dict.fromkeys(config.ignore)] if grouped or sees_groups else None,
         random_state=config.seed,
@@ -423,37 +688,48 @@ def _pipeline(kind: str, columns: list[ColumnSummary], seed: int) -> Pipeline:
     return make_pipeline(TableEncoder("ordinal", kinds=kinds), boosting)
 
 
-def _audits(model: TunedOrthogonalClassifier, X: Any, y: Any, groups: Any, seed: int) -> list[Record]:
+def _audits(model: TunedOrthogonalClassifier, X: Any, test: Rows, config: FitConfig) -> list[tuple[str, list[Record]]]:
+    """The audits before and after, for each grouping by its title."""
     from setminus.auditing.audit import audit
     from setminus.estimators.principals import GroupPrincipal
 
-    full, principals = model.model_._parts(X, None)
+    full, principals, _ = model.model_._parts(X, None)
     grouped = isinstance(model.model_.principals_[0], GroupPrincipal)
     chosen = f"strength {model.strength_:g}"
     if hasattr(model, "threshold_"):
         chosen += f" and threshold {model.threshold_:.2f}"
     known = "the groups are read from the table" if grouped else "the groups are not needed"
-    entries: list[tuple[str, str, dict[str, Any]]] = [
-        ("before", "The full classifier, unchanged.", {"proba": full}),
-        (
-            "after",
-            f"With {chosen}, chosen by cross-validation. To predict, {known}.",
-            {
-                "proba": model.predict_proba(X),
-                "y_pred": model.predict(X),
-                "full_proba": full,
-                "principal_proba": principals[0],
-            },
-        ),
-    ]
     classes = model.classes_.tolist()
+    # audits refer to the last class
+    order = [*range(len(classes))]
+    if model.favorable_label is not None:
+        order.sort(key=lambda k: classes[k] == model.favorable_label)
+    after = {
+        "proba": model.predict_proba(X)[:, order],
+        "y_pred": model.predict(X),
+        "full_proba": full[:, order],
+        "principal_proba": principals[0][:, order],
+    }
+    entries: list[tuple[str, str, dict[str, Any]]] = [
+        ("before", "The full classifier, unchanged.", {"proba": full[:, order]}),
+        ("after", f"With {chosen}, chosen by cross-validation. To predict, {known}.", after),
+    ]
+    settings: dict[str, Any] = {"classes": [classes[k] for k in order], "random_state": config.seed}
+    if config.confidence is not None:
+        settings |= {name: getattr(config, name) for name in ("constraint", "agg", "tolerance", "confidence")}
     return [
-        {
-            "title": title,
-            "about": about,
-            "audit": audit(y, sensitive_features=groups, classes=classes, random_state=seed, **scores).to_dict(),
-        }
-        for title, about, scores in entries
+        (
+            title,
+            [
+                {
+                    "title": name,
+                    "about": about,
+                    "audit": audit(test.y, sensitive_features=groups, **settings, **scores).to_dict(),
+                }
+                for name, about, scores in entries
+            ],
+        )
+        for title, groups in model.groups_.named_each(_sensitive(model, test))
     ]
 
 
@@ -471,6 +747,23 @@ def attribute_predictability(attribute_model: Any, X: Any, groups: Any) -> dict[
         "accuracy": float(np.mean(attribute_model.predict(X) == groups)),
         "largest_group": float(counts.max() / counts.sum()),
     }
+
+
+def _predictability(model: TunedOrthogonalClassifier, X: Any, test: Rows) -> dict[str, float | None] | None:
+    """How well the proxy of a fitted model predicts the groups; None where the principal is another one."""
+    from setminus.core.checks import group_name
+    from setminus.estimators.principals import ProxyPrincipal
+
+    fitted = model.model_
+    proxy = fitted.principals_[0]
+    if not isinstance(proxy, ProxyPrincipal):
+        return None
+    codes = proxy.groups_.codes(fitted._groups(X, None if model.sensitive_columns else test.groups))
+    inside = np.flatnonzero(codes >= 0)
+    names = np.array([group_name(label) if isinstance(label, tuple) else label for label in proxy.groups_.labels])
+    return attribute_predictability(
+        proxy.attribute_model_, fitted._principal_view(X, proxy).take(inside), names[codes[inside]]
+    )
 
 
 def frontier_points(tuned: TunedOrthogonalClassifier) -> dict[str, Any]:
@@ -492,15 +785,15 @@ def frontier_points(tuned: TunedOrthogonalClassifier) -> dict[str, Any]:
         "untouched": point(untouched),
         "searched": searched.n_tried,
         "score_name": searched.score_name,
-        "gap_name": searched.gap_name,
-        "constraint": tuned.constraint,
-        "agg": tuned.agg,
         "tolerance": tuned.tolerance,
     }
 
 
 def show_models(record: Record, display: Display) -> None:
     """The audits of a fairness record side by side, what was chosen, and whether it kept the tolerance."""
+    from setminus.core.gaps import gap_key
+    from setminus.report.fairness import GAPS
+
     models = record["metrics"]["models"]
     rows: list[list[str | Text]] = [
         [title, *(_interval(model["audit"][key]) for model in models)] for title, key in SHOWN.items()
@@ -521,6 +814,13 @@ def show_models(record: Record, display: Display) -> None:
     display.table(heads, rows)
     if len(rates) > MAX_RATES:
         display.say(f"and {len(rates) - MAX_RATES} more rates on the page")
+    groupings = record["metrics"].get("groupings", [])
+    if len(groupings) > 1:
+        gap = GAPS[gap_key(record["config"]["constraint"], record["config"]["agg"])]
+        display.table(
+            (f"{gap} between the groups of", "before", "after"),
+            [[one["title"], _interval(one["before"]), _interval(one["after"])] for one in groupings],
+        )
     display.say("", *_outcome(record), "")
 
 
@@ -533,20 +833,41 @@ def _interval(interval: dict[str, Any]) -> Text:
 
 
 def _outcome(record: Record) -> list[str]:
+    from setminus.core.gaps import gap_key
+    from setminus.report.fairness import GAPS
+
     frontier, after = record["metrics"]["frontier"], record["metrics"]["models"][-1]["audit"]
     chosen, tolerance = frontier["chosen"], frontier["tolerance"]
     threshold = f", threshold {chosen['threshold']:.2f}" if "threshold" in chosen else ""
-    gap = after[gap_key(frontier["constraint"], frontier["agg"])]["value"]
+    bounded = gap_key(record["config"]["constraint"], record["config"]["agg"])
+    gap = after[bounded]["value"]
     measured = "n/a" if gap is None else f"{gap:.3f}"
     kept = gap is not None and gap <= tolerance
     lines = [
-        f"Strength {chosen['strength']:g}{threshold}. The {frontier['gap_name'].replace('_', ' ')} gap is "
+        *_promise(record["metrics"], tolerance),
+        f"Strength {chosen['strength']:g}{threshold}. The {GAPS[bounded].lower()} is "
         f"{chosen['gap']:.3f} in cross-validation and {measured} on the test rows; the tolerance is {tolerance:g}"
-        + ("." if kept else ", which the test rows exceed.")
+        + ("." if kept else ", which the test rows exceed."),
     ]
     if any(row["selection_rate"]["value"] == 0 for row in after["group_rates"]):
         lines.append(
             "Note: for at least one group, some class is never predicted. Allow a larger gap, or choose another "
             "constraint."
         )
-    return lines
+    return [*lines, *(f"Warning: {warning}" for warning in record.get("warnings", []))]
+
+
+def _promise(metrics: dict[str, Any], tolerance: float) -> list[str]:
+    """What is promised of the gap on new rows; nothing where nothing was asked."""
+    certificate = metrics.get("certificate")
+    if certificate is None:
+        return []
+    level = f"{100 * certificate['confidence']:g} %"
+    bound = f"the upper bound of the gap is {certificate['bound']:.3f} at {level} confidence"
+    alone = metrics["choice"] == "left alone"
+    if certificate["certified"]:
+        kept = "Left alone: the model as it was keeps the tolerance" if alone else "Certified"
+        return [f"{kept}. For new rows {bound}, the tolerance is {tolerance:g}."]
+    if alone:
+        return [f"Left alone: the gap of the model as it was is what equal groups would show by chance; {bound}."]
+    return [f"Not certified: {bound}, the tolerance is {tolerance:g}."]

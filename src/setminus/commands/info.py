@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from setminus.commands.options import Json, Trusted
+from setminus.commands.terminal import Display, Json, Trusted
 from setminus.errors import UserError
 from setminus.records import to_json
 
@@ -26,8 +26,6 @@ def info(
 
     Example: setminus info model.skops
     """
-    from setminus.commands.terminal import Display
-
     about = describe_model(model, tuple(trust or ()))
     if json:
         typer.echo(to_json(about))

@@ -8,42 +8,43 @@ from typing import Annotated, Any
 
 import typer
 
-from setminus.commands.outputs import check_outputs
+from setminus.commands.terminal import Force, check_outputs, echo
 from setminus.errors import UserError
 from setminus.records import RecordError, read_record, read_records
 
 __all__ = ["record_files", "report", "write_records_page"]
 
 NAMES = ("records.jsonl", "audit.json", "adaptation.json")
+"""Names of files of records, also with the name of a model before them, as in model.audit.json."""
 
 
 def report(
     runs: Annotated[
         Path,
         typer.Argument(
-            help="A file records.jsonl, audit.json or adaptation.json, or a folder that holds such files.",
+            help="A file records.jsonl, MODEL.audit.json or MODEL.adaptation.json, or a folder that holds such files.",
             show_default=False,
         ),
     ],
     out: Annotated[
         Path | None, typer.Option(help="HTML page to write. By default report.html in the folder of the records.")
     ] = None,
+    force: Force = False,
 ) -> None:
     """Write the HTML page again from saved results, without computing them again.
 
     Example: setminus report runs/
     """
-    from setminus.commands.terminal import echo
-
     files = record_files(runs)
     page = (runs.parent if runs.is_file() else runs) / "report.html" if out is None else out
-    check_outputs({"the page": page}, files)
+    check_outputs({"the page": page}, files, force=force)
     echo(write_records_page(files, page).resolve())
 
 
 def record_files(runs: Path) -> list[Path]:
     """The files of records in a folder, also in folders below it; or the one file that was given."""
-    files = [runs] if runs.is_file() else sorted(file for name in NAMES for file in runs.rglob(name))
+    likes = [like for name in NAMES for like in (name, f"*.{name}")]
+    files = [runs] if runs.is_file() else sorted({file for like in likes for file in runs.rglob(like)})
     if not files:
         raise UserError(
             f"there are no records in {runs}", expected=f"{' or '.join(NAMES)}, as the other commands write"

@@ -70,6 +70,11 @@ class ScoredColumns:
         """Whether the label itself has the values 0 and 1: codes of an earlier version look the same."""
         return self.values == CODES
 
+    @property
+    def has_scores(self) -> bool:
+        """Whether the file has columns that look like those of ``setminus apply``."""
+        return any(name.startswith(PREFIX) for name in self.table.names)
+
     def scores(self, named: Sequence[str]) -> dict[int, str]:
         """The column of scores by the position of its class; one column may do for two classes.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,22 +14,32 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
-from setminus.core.groups import group_name
 from setminus.errors import UserError
+from setminus.estimators.groupings import Groupings
 from setminus.estimators.groups import Groups
-from setminus.tables.columns import ColumnSummary, check_names, coded_text, describe, is_text, plain, to_text
+from setminus.tables.columns import FLAGS, ColumnSummary, check_names, coded_text, describe, is_text, plain, to_text
 from setminus.tables.drift import unseen_fraction
 from setminus.tables.encoding import TableEncoder
+from setminus.tables.leaks import LEAK, single_column_auc
 from setminus.tables.numerals import DecimalSign
 from setminus.tables.reading import Table
 
-__all__ = ["Domains", "Roles", "Rows", "group_names", "read_domains", "read_rows", "split_rows"]
+__all__ = [
+    "Domains",
+    "Roles",
+    "Rows",
+    "group_names",
+    "read_domains",
+    "read_groups",
+    "read_rows",
+    "split_rows",
+    "without_rare_labels",
+]
 
 MIN_ROWS = 10
 """Rows of each group and label, or of each class of a source table, below which a rate is a guess."""
 
 MAX_CLASSES = 20
-MISSING_GROUP = "(missing)"
 
 Floats = NDArray[np.float64]
 
@@ -45,11 +56,17 @@ class Roles:
         The columns that must not matter.
     positive : str, optional
         The value of the label that counts as 1; all others are 0.
+    drop : sequence of str
+        Columns that no model may learn from.
+    features : sequence of str
+        The only columns that a model may learn from; all by default.
     """
 
     label: str
     ignore: Sequence[str]
     positive: str | None = None
+    drop: Sequence[str] = ()
+    features: Sequence[str] = ()
 
     @property
     def question(self) -> str:
@@ -72,7 +89,7 @@ class Rows:
         Every column but the label.
     y : ndarray of str, or of 0 and 1
     groups : pyarrow.Table
-        The ignored columns; words are words, a missing one is a group of its own.
+        The ignored columns; words are words.
     notes : tuple of str
         What was dropped or guessed.
     decimal : DecimalSign or None
@@ -92,10 +109,52 @@ class Rows:
         """Some of the rows."""
         return Rows(self.X.take(rows), self.y[rows], self.groups.take(rows), self.notes, self.decimal)
 
+    def labelled_by(self, classes: NDArray[Any], roles: Roles, model: str) -> tuple[Rows, dict[str, str]]:
+        """The same rows with labels among the classes of a saved model, and the label's own words for these classes.
+
+        The words of the file are compared with the classes as text: 1, 1.0 and "1" are one label. Words for yes and no
+        also stand for 1 and 0.
+        """
+        own = [to_text(pa.chunked_array([[label]]))[0].as_py() for label in classes.tolist()]
+        words = [roles.class_names.get(str(label), str(label)) for label in np.unique(self.y)]
+        if roles.positive is not None and roles.positive in own and len(own) == 2:
+            at = own.index(roles.positive)
+            place = {word: at if word == roles.positive else 1 - at for word in words}
+        elif roles.positive is not None:
+            place = _places({word: "yes" if word == roles.positive else "no" for word in words}, own)
+        else:
+            place = _places({word: word for word in words}, own)
+        if not place:
+            raise UserError(
+                f"{model} predicts {', '.join(map(repr, own[:5]))}, the label {roles.label!r} holds "
+                f"{', '.join(map(repr, words[:5]))}",
+                do="name the value of the label that the model predicts as 1: --positive VALUE"
+                if sorted(own) in (["0", "1"], ["false", "true"]) and roles.positive is None
+                else "give the label in the words that the model was fitted on.",
+            )
+        codes = np.unique(self.y, return_inverse=True)[1]
+        y = classes[np.array([place[word] for word in words])[codes]]
+        names = {str(classes[at]): word for word, at in place.items() if str(classes[at]) != word}
+        return replace(self, y=y), names
+
     def features(self, roles: Roles) -> list[ColumnSummary]:
         """What each column that a model may learn from is, and what is done with it."""
-        # once each: pyarrow drops a column by its place, and of a name that comes twice the next one, too
-        return describe(self.X.drop_columns([*dict.fromkeys(roles.ignore)]))
+        names = self.X.column_names
+        hidden = {*roles.ignore, *split_names(roles.drop, names)}
+        wanted = {*(split_names(roles.features, names) or names)}
+        shown = [name for name in names if name in wanted - hidden]
+        found = describe(self.X.select(shown))
+        leaks = single_column_auc(self.X, found, self.y)
+        return [
+            replace(
+                column,
+                warning=f"predicts the label nearly alone, with an AUC of {leaks[column.name]:.3f}. Is it known before "
+                f"the outcome? If not: --drop {shlex.quote(column.name)}",
+            )
+            if leaks.get(column.name, 0) > LEAK
+            else column
+            for column in found
+        ]
 
 
 def read_rows(table: Table, roles: Roles) -> Rows:
@@ -116,9 +175,18 @@ def read_rows(table: Table, roles: Roles) -> Rows:
         Where a column is missing, the label has one value or too many, or there is nothing to learn from.
     """
     name = table.path.name
-    check_names([roles.label, *roles.ignore], table.names, name)
+    drop, features = (split_names(names, table.names) for names in (roles.drop, roles.features))
+    roles = replace(roles, drop=drop, features=features)
+    check_names([roles.label, *roles.ignore, *roles.drop, *roles.features], table.names, name)
     if roles.label in roles.ignore:
         raise UserError(f"the label {roles.label!r} is also to be ignored", do="name another column to ignore.")
+    if roles.label in roles.features:
+        raise UserError(f"the label {roles.label!r} is also a feature", do="leave it out of --features.")
+    both = [column for column in roles.features if column in {*roles.drop, *roles.ignore}]
+    if both:
+        raise UserError(
+            f"{both[0]!r} is in --features, and in --drop or --ignore", do="name it once: it is used, or it is not."
+        )
     table, data = table.load()
     words = to_text(data.column(roles.label))
     notes = list(table.notes)
@@ -131,50 +199,80 @@ def read_rows(table: Table, roles: Roles) -> Rows:
     if index:
         notes.append(f"{', '.join(index)} is the index of a data frame and was left out")
     X = coded_text(data.drop_columns([roles.label, *index]))
-    groups = pa.table({column: _group_column(data.column(column)) for column in dict.fromkeys(roles.ignore)})
-    for column in groups.column_names:
-        missing = data.column(column).null_count
-        if missing:
-            notes.append(f"{missing:,} rows have no {column}: they are the group {MISSING_GROUP}")
-    return Rows(X, y, groups, tuple(notes), table.decimal)
+    groups, missing = read_groups(data, roles.ignore)
+    return Rows(X, y, groups, (*notes, *missing), table.decimal)
+
+
+def read_groups(data: pa.Table, ignore: Sequence[str]) -> tuple[pa.Table, list[str]]:
+    """The columns whose groups are compared, and notes on missing values."""
+    groups = pa.table({column: _group_column(data.column(column)) for column in dict.fromkeys(ignore)})
+    counts = {column: groups.column(column).null_count for column in groups.column_names}
+    return groups, [f"{n:,} rows have no {column}: they count in no gap" for column, n in counts.items() if n]
+
+
+def split_names(texts: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    """Names of columns, several of which may stand in one text between commas.
+
+    Examples
+    --------
+    >>> split_names(["a,b", "c, d"], ["a", "b", "c, d"])
+    ('a', 'b', 'c, d')
+    """
+    return tuple(
+        name for text in texts for name in ([text] if text in names else (part.strip() for part in text.split(",")))
+    )
 
 
 def group_names(known: Groups, groups: pa.Table, codes: NDArray[np.intp] | None = None) -> NDArray[Any]:
-    """The name of each row's group, as it is shown; empty for one that was not there at fit time."""
+    """The name of each row's group, as it is shown; empty for one that was not there at fit time, None for none."""
     codes = known.codes(groups) if codes is None else codes
-    names = np.array([*map(group_name, known.labels), ""])
+    # the last two by the codes UNSEEN and NOT_COMPARED
+    names = np.array([*known.names, None, ""], dtype=object)
     return names[codes]
 
 
-def split_rows(rows: Rows, test_size: float, seed: int) -> tuple[Rows, Rows]:
-    """Rows to learn from and rows to judge by, with every group and label in both."""
+def without_rare_labels(rows: Rows, roles: Roles) -> Rows:
+    """The rows whose label is not rare, and a note on the others: nothing can be learned or judged from a few."""
+    values, codes, counts = np.unique(rows.y, return_inverse=True, return_counts=True)
+    rare = counts < MIN_ROWS
+    if not rare.any() or (~rare).sum() < 2:
+        return rows
+    named = ", ".join(f"{str(value)!r} ({n})" for value, n in zip(values[rare][:5], counts[rare][:5], strict=True))
+    note = f"rows of labels with fewer than {MIN_ROWS} rows were left out: {roles.label} {named}"
+    kept = rows.take(np.flatnonzero(~rare[codes]))
+    return replace(kept, notes=(*kept.notes, note))
+
+
+def split_rows(rows: Rows, test_size: float, seed: int, known: Groupings, needed: Sequence[int]) -> tuple[Rows, Rows]:
+    """Rows to learn from and rows to judge by, each with its share of every group and label.
+
+    Parameters
+    ----------
+    rows : Rows
+    test_size : float
+    seed : int
+    known : Groupings
+        How the rows are grouped; it learns the groups of all rows.
+    needed : sequence of int
+        See `Groups.learn`.
+    """
     if not 0 < test_size < 1:
         raise UserError(f"the test size is {test_size:g}", do="give a share of the rows between 0 and 1, such as 0.25.")
     codes = np.unique(rows.y, return_inverse=True)[1].astype(np.intp)
-    known = Groups(least=MIN_ROWS)
-    group = known.learn(rows.groups, codes)
-    _check_cells(rows, known, group, codes)
-    strata = group * (codes.max() + 1) + codes
-    train, test = train_test_split(np.arange(len(rows)), test_size=test_size, random_state=seed, stratify=strata)
+    cells = known.learn(rows.groups, codes, needed=needed)
+    if not known.compares:
+        ignored = ", ".join(rows.groups.column_names)
+        raise UserError(f"{ignored} has one value only, {known.names[0]!r}", do="there is nothing to ignore in it.")
+    strata = cells * (codes.max() + 1) + codes
+    # a stratum of one row cannot be split
+    counts = np.bincount(strata)
+    strata = np.where(counts[strata] < 2, len(counts) + codes, strata)
+    strata = np.where(np.bincount(strata)[strata] < 2, -1, strata)
+    alone = (strata == -1).sum() == 1 or test_size * len(rows) < len(np.unique(strata))
+    train, test = train_test_split(
+        np.arange(len(rows)), test_size=test_size, random_state=seed, stratify=codes if alone else strata
+    )
     return rows.take(np.sort(train)), rows.take(np.sort(test))
-
-
-def _check_cells(rows: Rows, known: Groups, group: NDArray[np.intp], codes: NDArray[np.intp]) -> None:
-    counts = np.zeros((len(known.labels), codes.max() + 1), dtype=np.intp)
-    np.add.at(counts, (group, codes), 1)
-    ignored = ", ".join(rows.groups.column_names)
-    if len(known.labels) < 2:
-        raise UserError(
-            f"{ignored} has one value only, {group_name(known.labels[0])!r}", do="there is nothing to ignore in it."
-        )
-    few = np.argwhere(counts < MIN_ROWS)
-    if len(few):
-        at, label = few[0]
-        raise UserError(
-            f"the group {group_name(known.labels[at])!r} of {ignored} has {counts[at, label]} rows with the label "
-            f"{np.unique(rows.y).tolist()[label]!r}",
-            do=f"at least {MIN_ROWS} are needed: merge it with another group in the file, or leave its rows out.",
-        )
 
 
 def _labels(words: NDArray[Any], roles: Roles, name: str) -> NDArray[Any]:
@@ -202,12 +300,22 @@ def _labels(words: NDArray[Any], roles: Roles, name: str) -> NDArray[Any]:
     return words
 
 
+def _places(words: Mapping[str, str], own: Sequence[str]) -> dict[str, int]:
+    """The place of each word among a model's own words: as they stand, or as words for yes and no."""
+    exact = {word: own.index(stands) for word, stands in words.items() if stands in own}
+    if len(exact) == len(words):
+        return exact
+    flags = {FLAGS.get(one.lower()): at for at, one in enumerate(own)}
+    found = {word: flags.get(FLAGS.get(stands.lower())) for word, stands in words.items()}
+    if None in flags or len(flags) < len(own) or None in found.values() or len({*found.values()}) < len(found):
+        return {}
+    return {word: at for word, at in found.items() if at is not None}
+
+
 def _group_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     values = plain(column)
     numeric = not is_text(values.type) and (pa.types.is_integer(values.type) or pa.types.is_floating(values.type))
-    if numeric and values.null_count == 0:
-        return values
-    return pc.fill_null(to_text(values), MISSING_GROUP)
+    return values if numeric else to_text(values)
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,17 @@
-"""What a command writes to the terminal: progress on stderr, results on stdout, safe for any name and any reader."""
+"""What commands share: their options, the check of the files they write, progress on stderr and results on stdout."""
 
 from __future__ import annotations
 
 import io
+import math
+import os
+import shlex
 import sys
+import tempfile
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -25,14 +30,91 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from setminus.errors import UserError, printable
+from setminus.files import destination
 from setminus.progress import Event
 
-__all__ = ["CommandGroup", "Display", "echo", "flush", "protect_streams"]
+__all__ = [
+    "CommandGroup",
+    "Decimal",
+    "Display",
+    "Encoding",
+    "Force",
+    "Header",
+    "Ignore",
+    "Json",
+    "Label",
+    "Positive",
+    "Quiet",
+    "Seed",
+    "Trusted",
+    "beside",
+    "check_folder",
+    "check_outputs",
+    "echo",
+    "finite",
+    "flush",
+    "protect_streams",
+    "typed_command",
+    "usage",
+]
 
 MAX_LINES = 3
 """Pieces of work within each other that are shown at once."""
+MAX_COLUMNS = 30
+"""Columns of a table that are listed."""
 LINE_SECONDS = 10
 """Between two lines of progress where there is no terminal to draw on."""
+ENDINGS = {
+    "model": (".skops",),
+    "table": (".csv", ".tsv", ".gz", ".parquet", ".pq", ".arrow", ".feather", ".ipc"),
+    "record": (".json", ".jsonl"),
+    "page": (".html", ".htm"),
+}
+"""Endings of the names of what the commands read and write."""
+
+
+def finite(value: float | None) -> float | None:
+    """Refuse infinity and nan, which the bounds of an option let pass."""
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is not a finite number.")
+    return value
+
+
+def typed_command(*left_out: str) -> str:
+    """The command of this process, for records, without some of its words."""
+    return shlex.join(["setminus", *(word for word in sys.argv[1:] if word not in left_out)])
+
+
+Label = Annotated[str, typer.Option(help="Column to predict.", show_default=False)]
+Ignore = Annotated[
+    list[str],
+    typer.Option(
+        help="Column that predictions must not depend on. Repeat the option for several: their combinations are then "
+        "the groups.",
+        show_default=False,
+    ),
+]
+Positive = Annotated[str | None, typer.Option(help="Value of the label that counts as 1. All other values count as 0.")]
+Header = Annotated[
+    bool | None,
+    typer.Option("--header/--no-header", help="CSV: whether the first line holds column names. Detected by default."),
+]
+Encoding = Annotated[str, typer.Option(help="CSV: text encoding, such as utf-8 or latin-1.")]
+Decimal = Annotated[
+    Literal[".", ","] | None, typer.Option(help="CSV: decimal sign. Detected from all rows by default.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no tables.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed: the same seed gives the same result.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
+Trusted = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trust",
+        help="Python type to allow in a model file, in addition to the types that setminus has reviewed. Repeat the "
+        "option for several.",
+    ),
+]
 
 
 class CommandGroup(TyperGroup):
@@ -127,13 +209,24 @@ class Display:
         self.results.print(table)
 
     def columns(self, task: dict[str, Any]) -> None:
-        """What each column of a user's table was taken for, and what was noted on the way."""
+        """What each column of a user's table was taken for, and what was noted on the way.
+
+        Of many columns, those with a warning or left out come first; the page has all.
+        """
         rows: list[list[str | Text]] = []
-        for column in task["columns"]:
+        columns = task["columns"]
+        if len(columns) > MAX_COLUMNS:
+            columns = sorted(
+                columns, key=lambda column: (not column["warning"], not column["use"].startswith("left out"))
+            )
+            columns = columns[:MAX_COLUMNS]
+        for column in columns:
             warning = f" ({column['warning']})" if column["warning"] else ""
             use = Text.assemble(printable(column["use"]), (printable(warning), "yellow"))
             rows.append([column["name"], column["kind"], f"{column['missing']:.0%}" if column["missing"] else "", use])
         self.table(("column", "kind", "missing", "what is done with it"), rows)
+        if len(columns) < len(task["columns"]):
+            self.say(f"{len(task['columns']) - len(columns):,} more columns are listed on the page.")
         for note in task["notes"]:
             self.results.print(f"Note: {escape(note)}")
 
@@ -198,3 +291,96 @@ def flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()
+
+
+def check_outputs(
+    outputs: Mapping[str, Path], inputs: Iterable[Path] = (), *, option: str = "--out", force: bool = True
+) -> None:
+    """Raise before any long work where an output is an input or another output, or cannot be written.
+
+    Parameters
+    ----------
+    outputs : mapping of str to Path
+        Each file to be written, by what it is; the last word may be a kind of `ENDINGS`.
+    inputs : iterable of Path
+    option : str
+        The option that decides where they are.
+    force : bool
+        Whether a file that exists may be overwritten.
+    """
+    read = list(inputs)
+    taken: dict[str, Path] = {}
+    for what, path in outputs.items():
+        if any(_same(path, other) for other in read):
+            raise UserError(
+                f"{path} is an input, and would be overwritten by {what}", do=f"name another file: {option} FILE"
+            )
+        for other, place in taken.items():
+            if _same(path, place):
+                raise UserError(f"{path} is both {other} and {what}", do=f"name another file: {option} FILE")
+        taken[what] = path
+        if path.is_dir():
+            raise UserError(f"{path} is a folder", do=f"name a file: {option} {path / 'NAME'}")
+        try:
+            check_folder(destination(path).parent, option)
+        except OSError as error:
+            raise UserError(
+                f"{path} is a link that leads to itself", do=f"remove it, or name another file: {option} FILE"
+            ) from error
+        if path.exists() and not os.access(path, os.W_OK):
+            raise UserError(f"{path} may not be overwritten", do=f"choose another file: {option} FILE")
+    for what, path in outputs.items():
+        own = what.rpartition(" ")[2]
+        for kind, endings in ENDINGS.items():
+            if own in ENDINGS and kind != own and path.name.lower().endswith(endings):
+                raise UserError(
+                    f"{path} has the name of a {kind}, and would hold a {own}",
+                    do=f"give it another ending: {option} NAME{ENDINGS[own][0]}",
+                )
+    for what, path in outputs.items():
+        if path.is_file() and not force:
+            raise UserError(
+                f"{path} exists, and would be overwritten by {what}",
+                do=f"name another file with {option}, or add --force to overwrite it.",
+            )
+
+
+def beside(model: Path, ending: str) -> Path:
+    """A file named after a model.
+
+    Examples
+    --------
+    >>> beside(Path("fair.skops"), "audit.json").name
+    'fair.audit.json'
+    """
+    return model.with_name(f"{model.name.removesuffix('.skops')}.{ending}")
+
+
+def _same(path: Path, other: Path) -> bool:
+    if os.path.realpath(path) == os.path.realpath(other):
+        return True
+    # two names of one file, by a link or by upper and lower case
+    return path.exists() and other.exists() and path.samefile(other)
+
+
+def check_folder(folder: Path, option: str) -> None:
+    """Make a folder, and raise before any long work where nothing can be written to it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # of a name that nobody can have put there before
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UserError(
+            f"cannot write to {folder}, {error.strerror or error}",
+            do=f"choose a folder that you may write to: {option} FOLDER",
+        ) from error
+
+
+def usage(model: Path, needs: str = "", trusted: Sequence[str] = ()) -> tuple[str, str]:
+    """How to use a model file in Python, and on the command line; `needs` is a remark on its columns."""
+    remark = f"  # {needs}" if needs else ""
+    allowed = f", trusted={[*trusted]}" if trusted else ""
+    options = "".join(f" --trust {shlex.quote(name)}" for name in trusted)
+    python = f'from setminus import load\n\nmodel = load("{model.name}"{allowed})\nmodel.predict_proba(frame){remark}'
+    return python, f"setminus apply {shlex.quote(model.name)} new.csv --out scored.csv{options}"

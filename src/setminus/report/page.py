@@ -15,8 +15,7 @@ from setminus.errors import MissingExtraError
 from setminus.files import atomic_write
 from setminus.records import RecordError
 from setminus.report.adapted_table import adapted_table_section
-from setminus.report.audit import audit_section
-from setminus.report.fairness import fairness_section
+from setminus.report.fairness import audit_section, fairness_section
 from setminus.report.translation import translation_section
 
 __all__ = ["build_page", "experiment_sections", "made_by", "same_experiment", "vega_script", "write_page"]
@@ -69,11 +68,6 @@ def build_page(records: Sequence[dict[str, Any]]) -> str:
 
 def write_page(path: str | os.PathLike[str], records: Sequence[dict[str, Any]]) -> Path:
     """Write the page of `build_page` to a file, and make its folder if it does not exist.
-
-    Parameters
-    ----------
-    path : path
-    records : sequence of dict
 
     Returns
     -------

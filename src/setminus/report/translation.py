@@ -69,16 +69,7 @@ def translation_section(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def summary(record: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Rows for the terminal: a result on held-out images, its fraction, and the accuracy of the classifier behind it.
-
-    Parameters
-    ----------
-    record : dict
-
-    Returns
-    -------
-    list of (str, str, str)
-    """
+    """Rows for the terminal: a result on held-out images, its fraction, the accuracy of the classifier behind it."""
     column, change = record["task"]["column"], record["task"]["role"] == "change"
     what = (
         "classified as the other folder",

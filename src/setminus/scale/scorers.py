@@ -136,7 +136,7 @@ class ProbabilityScorer:
         # a wrong prior or strength is refused here, not in the first part
         even = np.full((1, full), 1 / full)
         orthogonalize(even, even, self.prior, strength=self.strength, on_violation=self.on_violation)
-        return [*self.full, *self.principal]
+        return list(dict.fromkeys([*self.full, *self.principal]))
 
     def score(self, rows: pa.Table) -> pa.Table:
         """The orthogonal probabilities."""
@@ -249,9 +249,9 @@ def _loaded(path: Path, changed: int, trusted: tuple[str, ...]) -> Any:
 
 
 def _class_names(model: Any) -> NDArray[Any]:
-    """The value of the label for each class, which `fit --positive` replaces by codes 0 and 1."""
+    """The value of the label for each class: `fit --positive` has codes 0 and 1, a saved model may have any."""
     labels = getattr(model, "about_", {}).get("task", {}).get("labels", {})
-    return np.array([labels["0"], labels["1"]]) if labels else model.classes_
+    return np.array([labels.get(str(label), str(label)) for label in model.classes_]) if labels else model.classes_
 
 
 def _known_columns(model: Any) -> list[dict[str, Any]]:

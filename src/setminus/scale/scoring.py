@@ -8,13 +8,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar, get_args
 
 import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
 from setminus.errors import UserError
 from setminus.progress import tracked
+from setminus.scale import Engine
 from setminus.scale.scorers import Parts, Scorer, score_rows
 from setminus.tables.columnar import ParquetSource
 from setminus.tables.columns import check_names
@@ -63,7 +64,7 @@ def score_file(
     *,
     keep: bool | Sequence[str] = True,
     neutralize: bool | None = None,
-    engine: Literal["arrow", "dask"] = "arrow",
+    engine: Engine = "arrow",
     scheduler: str | None = None,
     strict: bool = False,
 ) -> Scored:
@@ -94,10 +95,6 @@ def score_file(
         Refuse a file with values that training did not have, instead of counting them in `Scored.drift`. It is read
         once more for that, before it is scored.
 
-    Returns
-    -------
-    Scored
-
     Raises
     ------
     UserError
@@ -117,7 +114,7 @@ def score_file(
     "id","p","q","orthogonal"
     "7","0.8","0.6",0.727...
     """
-    if engine not in ("arrow", "dask"):
+    if engine not in get_args(Engine):
         raise UserError(f"engine is {engine!r}", expected="'arrow' or 'dask'")
     if scheduler is not None and engine != "dask":
         raise UserError(f"scheduler is {scheduler!r} with engine={engine!r}", do="it goes with engine='dask'.")

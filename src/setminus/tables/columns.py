@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -56,6 +57,9 @@ MAX_LEVELS = 200
 
 FEW_LEVELS = 20
 """Levels that a category may have however few rows there are."""
+
+IDENTIFIER = re.compile(r"(?i:(?:^|[_\s.-])(?:id|uuid|guid|key|no|nr|number)$)|(?<=[a-z])I[Dd]$")
+"""How the name of a column ends whose whole numbers, all different, name rows."""
 
 MUCH_MISSING = 0.4
 MAX_SHOWN = 60
@@ -403,12 +407,8 @@ def describe(table: pa.Table) -> list[ColumnSummary]:
 
     Numbers, dates and truth values are recognised by their type. Text is a category unless it has more than 200
     distinct values, or more than 20 and on average fewer than two rows for each: then it identifies rows, as do whole
-    numbers that count them. Identifiers, columns with a single value and columns of a type that no model takes are
-    left out.
-
-    Parameters
-    ----------
-    table : pyarrow.Table
+    numbers that count them, and those that are all different in a column called id, customer_id or the like.
+    Identifiers, columns with a single value and columns of a type that no model takes are left out.
 
     Returns
     -------
@@ -435,12 +435,12 @@ def _summary(name: str, column: pa.ChunkedArray) -> ColumnSummary:
     missing = values.null_count
     share = missing / max(1, len(values))
     distinct = pc.count_distinct(values, mode="only_valid").as_py() if missing < len(values) else 0
-    kind = _kind(values, distinct, missing)
+    kind = _kind(values, distinct, missing, name)
     warning = f"{share:.0%} of its values are missing" if share > MUCH_MISSING and kind in KEPT else None
     return ColumnSummary(name, kind, share, distinct, _use(kind, distinct, missing), warning)
 
 
-def _kind(values: pa.ChunkedArray, distinct: int, missing: int) -> ColumnKind:
+def _kind(values: pa.ChunkedArray, distinct: int, missing: int, name: str = "") -> ColumnKind:
     kind, present = values.type, len(values) - missing
     # one value beside missing ones still distinguishes two sorts of rows
     if distinct == 0 or (distinct == 1 and missing == 0):
@@ -457,7 +457,7 @@ def _kind(values: pa.ChunkedArray, distinct: int, missing: int) -> ColumnKind:
     if pa.types.is_integer(kind) and distinct == present > FEW_LEVELS:
         ends = pc.min_max(values).as_py()
         # with gaps, since rows that count up may have been dropped or held out
-        if ends["max"] - ends["min"] < 1.5 * present:
+        if ends["max"] - ends["min"] < 1.5 * present or IDENTIFIER.search(name):
             return "identifier"
     return "number"
 

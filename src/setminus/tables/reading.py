@@ -282,10 +282,6 @@ def open_table(
         that it is the decimal sign. Where no value proves either, as in 59,915, it groups thousands, which
         `Table.notes` reports. Where commas separate, a comma inside quotes is a decimal sign only if given here.
 
-    Returns
-    -------
-    Table
-
     Raises
     ------
     UserError

@@ -51,10 +51,6 @@ def writing(
     neutralize : bool, default=False
         CSV: whether an apostrophe goes before names and text that a spreadsheet would run as a formula.
 
-    Yields
-    ------
-    TableWriter
-
     Examples
     --------
     >>> import tempfile

@@ -32,7 +32,7 @@ from setminus.nn.batches import Batches
 from setminus.nn.networks import DigitClassifier, seeded
 from setminus.nn.passes import in_float32
 from setminus.nn.training import Loop, Task, TrainingConfig, train
-from setminus.transfer.networks import signed
+from setminus.transfer.translator import signed
 
 __all__ = [
     "ClassifierConfig",

@@ -26,8 +26,8 @@ from setminus.transfer.domain_classifiers import (
     shares_by_classifier,
     smoothed_shares,
 )
-from setminus.transfer.networks import classifier_for, image_tensor
 from setminus.transfer.transfer_task import OrthogonalRatio, PairRatio
+from setminus.transfer.translator import classifier_for, image_tensor
 
 __all__ = [
     "FolderClassifiers",
@@ -91,12 +91,6 @@ class Part:
 
 def deal_out(images: LabelledImages, share: float, seed: int) -> tuple[Part, Part]:
     """Hold out a share of the images of each folder and value, at random.
-
-    Parameters
-    ----------
-    images : LabelledImages
-    share : float in (0, 1)
-    seed : int
 
     Returns
     -------
@@ -273,10 +267,6 @@ def fit_folder_classifiers(
         A fitted classifier of the domain by the factor to change, in place of the column's.
     principal_prior : two numbers or "uniform"
         The frequencies of A and B in its training data.
-
-    Returns
-    -------
-    FolderClassifiers
 
     Raises
     ------

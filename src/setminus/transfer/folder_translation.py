@@ -34,9 +34,8 @@ from setminus.transfer.folder_classifiers import (
     restore_classifiers,
     store_classifiers,
 )
-from setminus.transfer.networks import check_width, networks_for, signed, translate
 from setminus.transfer.transfer_task import TransferConfig, TransferTask
-from setminus.transfer.translator import ImageTranslator
+from setminus.transfer.translator import ImageTranslator, check_width, networks_for, signed, translate
 
 __all__ = ["FolderJudge", "FolderTranslation", "TranslationConfig", "fit_translation", "folder_notes", "strip_png"]
 
@@ -278,10 +277,6 @@ def fit_translation(
         Called with the number of steps and a grid of samples: A, A to B, B, B to A.
     observers : sequence of Observer
         Of the long part.
-
-    Returns
-    -------
-    FolderTranslation
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A pair of generators that translate pictures, in memory and as a folder of files without any code in them."""
+"""Generators that translate pictures of a size, in memory and as a folder of files without any code in them."""
 
 from __future__ import annotations
 
@@ -10,24 +10,195 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from safetensors.torch import load, save
 from torch import nn
 
 from setminus.datasets.images import Bytes, from_signed_nchw
 from setminus.errors import UserError
 from setminus.files import atomic_writes
-from setminus.transfer.networks import image_tensor, kind_for, networks_for, translate
+from setminus.nn.cyclegan import CycleGAN, DigitDiscriminator, DigitGenerator, Norm, PatchDiscriminator, UNetGenerator
+from setminus.nn.losses import Direction
+from setminus.nn.networks import DigitClassifier, PhotoClassifier, seeded
+from setminus.nn.passes import prepare
 
-__all__ = ["CONFIG", "Direction", "ImageTranslator", "load_translator", "save_translator"]
+__all__ = [
+    "CONFIG",
+    "MAX_SIZE",
+    "ImageTranslator",
+    "Kind",
+    "check_width",
+    "classifier_for",
+    "digit_networks",
+    "image_tensor",
+    "kind_for",
+    "load_translator",
+    "networks_for",
+    "photo_networks",
+    "save_translator",
+    "signed",
+    "translate",
+]
 
-Direction = Literal["a_to_b", "b_to_a"]
-
+Kind = Literal["unet", "digit"]
+MIN_SIZE = 12
+"""Pixels per side: below this the discriminator's last map is one pixel, which bfloat16 cannot learn from."""
+MAX_SIZE = 1024
+"""Pixels per side: above this one image takes more memory than most machines have."""
+MAX_CHANNELS = 1024
+ROWS_AT_ONCE = 256
 CONFIG = "config.json"
 """Written last: a folder without it is no model."""
+MAX_CONFIG = 16 << 20
+
+
+def image_tensor(images: NDArray[np.uint8]) -> torch.Tensor:
+    """Byte images of shape (n, height, width, channels) as a tensor with channels first, without a copy.
+
+    Examples
+    --------
+    >>> image_tensor(np.zeros((2, 8, 4, 3), dtype=np.uint8)).shape
+    torch.Size([2, 3, 8, 4])
+    """
+    if images.dtype != np.uint8 or images.ndim != 4:
+        raise UserError(
+            f"images are {images.dtype} of shape {images.shape}", expected="uint8 of shape (n, height, width, channels)"
+        )
+    return torch.from_numpy(np.ascontiguousarray(images)).permute(0, 3, 1, 2)
+
+
+def signed(images: torch.Tensor) -> torch.Tensor:
+    """``images / 127.5 - 1`` of bytes; floats are returned unchanged, in [-1, 1] already.
+
+    Examples
+    --------
+    >>> signed(torch.tensor([0, 255], dtype=torch.uint8))
+    tensor([-1.,  1.])
+    """
+    return images.float() / 127.5 - 1 if images.dtype == torch.uint8 else images
+
+
+def kind_for(size: int) -> Kind:
+    """The kind of network for images of a height and width; an error names the nearest sizes where there is none.
+
+    Examples
+    --------
+    >>> kind_for(64), kind_for(28)
+    ('unet', 'digit')
+    >>> kind_for(30)
+    Traceback (most recent call last):
+    setminus.errors.UserError: size is 30: no network takes such images. The nearest sizes are 28 and 32.
+    """
+    if isinstance(size, bool) or not isinstance(size, int) or not MIN_SIZE <= size <= MAX_SIZE:
+        raise UserError(f"size is {size!r}", expected=f"a multiple of 4 from {MIN_SIZE} to {MAX_SIZE}, such as 64")
+    if size % 4:
+        below = size - size % 4
+        raise UserError(
+            f"size is {size}", do=f"no network takes such images. The nearest sizes are {below} and {below + 4}."
+        )
+    return "unet" if size >= 32 and size & (size - 1) == 0 else "digit"
+
+
+def check_width(width: int) -> None:
+    """Check a number of channels.
+
+    Examples
+    --------
+    >>> check_width(0)
+    Traceback (most recent call last):
+    setminus.errors.UserError: width is 0: expected the channels of the first layer, 1 to 1024.
+    """
+    if isinstance(width, bool) or not isinstance(width, int) or not 1 <= width <= MAX_CHANNELS:
+        raise UserError(f"width is {width!r}", expected=f"the channels of the first layer, 1 to {MAX_CHANNELS}")
+
+
+def networks_for(size: int, width: int, *, seed: int) -> CycleGAN:
+    """Fresh generators and discriminators.
+
+    Parameters
+    ----------
+    size : int
+        See `kind_for`.
+    width : int
+        Channels of the first layers.
+    seed : int
+        Of the initial weights.
+
+    Examples
+    --------
+    >>> type(networks_for(32, 4, seed=0).a_to_b).__name__, type(networks_for(16, 4, seed=0).a_to_b).__name__
+    ('UNetGenerator', 'DigitGenerator')
+    """
+    check_width(width)
+    if kind_for(size) == "unet":
+        return photo_networks(size, width, seed=seed, discriminator_width=width)
+    # by its running statistics and by those of a batch, a generator with BatchNorm would translate otherwise
+    return digit_networks(size, width, seed=seed, norm="group")
+
+
+def classifier_for(size: int, width: int, *, seed: int) -> nn.Module:
+    """A fresh classifier from images in [-1, 1] to logits of shape (n, 2), with a field of view for their size."""
+    network = PhotoClassifier if kind_for(size) == "unet" else DigitClassifier
+    return seeded(seed, lambda: network(width=width))
+
+
+def digit_networks(
+    size: int, width: int, *, seed: int, discriminator_width: int = 16, norm: Norm = "batch"
+) -> CycleGAN:
+    """The paper's networks for colored digits, laid out for speed.
+
+    Parameters
+    ----------
+    size : int
+        Height and width of the images, a multiple of 4.
+    width : int
+        Channels of the generators' first layer; the paper has 128.
+    seed : int
+        Of the initial weights.
+    discriminator_width : int
+    norm : {"batch", "group", "instance"}
+        Of the generators; the paper has BatchNorm.
+    """
+
+    def build() -> list[nn.Module]:
+        generators = [DigitGenerator(width=width, norm=norm) for _ in range(2)]
+        return generators + [DigitDiscriminator(size, width=discriminator_width) for _ in range(2)]
+
+    return CycleGAN(*(prepare(network) for network in seeded(seed, build)))
+
+
+def photo_networks(size: int, width: int, *, seed: int, discriminator_width: int) -> CycleGAN:
+    """The paper's networks for faces, UNet and PatchGAN, laid out for speed.
+
+    Parameters
+    ----------
+    size : int
+        Height and width of the images, a power of 2 from 32 on; the paper has 128.
+    width, discriminator_width : int
+        Channels of the first layers of generators and discriminators; the paper has 64 in both.
+    seed : int
+        Of the initial weights.
+    """
+
+    def build() -> list[nn.Module]:
+        generators = [UNetGenerator(size, width=width) for _ in range(2)]
+        return generators + [PatchDiscriminator(width=discriminator_width) for _ in range(2)]
+
+    return CycleGAN(*(prepare(network) for network in seeded(seed, build)))
+
+
+def translate(generator: nn.Module, images: torch.Tensor) -> torch.Tensor:
+    """Translations in [-1, 1], on the CPU, of images of shape (n, channels, height, width), bytes or in [-1, 1]."""
+    device = next(generator.parameters()).device
+    with torch.no_grad():
+        parts = [generator(signed(part).to(device)).float().cpu() for part in images.split(ROWS_AT_ONCE)]
+    return torch.cat(parts)
+
+
 GENERATORS, CLASSIFIERS = "generators.safetensors", "classifiers.safetensors"
 FORMAT, VERSION = "setminus translation", 1
-MAX_CONFIG = 16 << 20
 
 
 # eq=False: comparing networks has no meaning here
@@ -127,14 +298,6 @@ def save_translator(
 
 def load_translator(folder: str | os.PathLike[str]) -> ImageTranslator:
     """Read what `save_translator` wrote; nothing in the files is run.
-
-    Parameters
-    ----------
-    folder : path
-
-    Returns
-    -------
-    ImageTranslator
 
     Raises
     ------
