@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from setminus.commands.demo import Part, Records, Summary
 from setminus.progress import tracked
 from setminus_paper.data.images import load_images
-from setminus_paper.experiments import reproduce
 from setminus_paper.figures import summary_of, title_of
+from setminus_paper.reproduce import run_experiment
 from setminus_paper.run import execute
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def _theory(out: Path, seed: int, display: Display) -> Records:
     found = []
     for name, seeds in THEORY.items():
         with tracked(f"{title_of(name)}, beside its closed form"):
-            found += reproduce(name, out / name / "records.jsonl", seeds=seeds)
+            found += run_experiment(name, out / name / "records.jsonl", seeds=seeds)
     return found
 
 
@@ -59,7 +59,7 @@ def _digits(out: Path, seed: int, display: Display) -> Records:
 
 def _adaptation(out: Path, seed: int, display: Display) -> Records:
     with tracked("MNIST to UCI's digits, another class mix: three ways to adapt"):
-        return reproduce(
+        return run_experiment(
             "small_digits",
             out / "small_digits" / "records.jsonl",
             jobs=JOBS,

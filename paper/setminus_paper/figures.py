@@ -13,7 +13,7 @@ from setminus.charts.picture import draw
 from setminus.charts.vega import figures
 from setminus.files import atomic_write
 from setminus.report.page import same_experiment
-from setminus_paper.experiments import load_view
+from setminus_paper.reproduce import load_view
 
 __all__ = [
     "charts_of",
@@ -56,22 +56,10 @@ def charts_of(records: Records) -> list[Chart]:
 
 
 def draw_picture(name: str, records: Records, path: str | os.PathLike[str]) -> bool:
-    """Draw the picture of a figure, a table or a claim, if there is anything to draw.
+    """Draw the picture of a figure, a table or a claim as PNG; whether there was anything to draw.
 
-    Parameters
-    ----------
-    name : str
-        What the picture is of; its module has a `draw` of its own, or `charts` of which as many stand side by side as
-        its `PER_ROW` says, or three.
-    records : sequence of dict
-        Which may be those of another experiment, such as the table that a figure shows images of.
-    path : path
-        A PNG file.
-
-    Returns
-    -------
-    bool
-        Whether it was drawn.
+    Its module has a `draw` of its own, or `charts` of which as many stand side by side as its `PER_ROW` says, or three.
+    The records may be those of another experiment, such as the table that a figure shows images of.
     """
     module = load_view(name)
     if hasattr(module, "draw"):
@@ -100,18 +88,7 @@ def summary_of(records: Records) -> list[tuple[str, str, str]]:
 
 
 def laboratory_section(records: Records) -> dict[str, Any]:
-    """What the template ``laboratory.html.j2`` shows of an experiment.
-
-    Parameters
-    ----------
-    records : sequence of dict
-        All of one experiment at one scale, their job "laboratory".
-
-    Returns
-    -------
-    dict
-        Names of the template.
-    """
+    """What the template ``laboratory.html.j2`` shows of all records of one experiment at one scale."""
     name, scale = same_experiment(records[0])
     charts = charts_of(records)
     duration = _duration(sum(record["seconds"] for record in records))

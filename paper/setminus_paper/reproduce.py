@@ -1,21 +1,75 @@
-"""``setminus reproduce``: measure the paper's figures, tables and claims again, and rebuild the pages about them."""
+"""What can be reproduced, by name, and ``setminus reproduce``, which measures it again and rebuilds its pages."""
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from setminus.commands.outputs import check_folder
-from setminus.commands.terminal import echo
+from setminus.commands.terminal import check_folder, echo
 from setminus.errors import UserError
 from setminus.progress import listen, tracked
+from setminus.records import Record, read_records
+from setminus_paper.run import FailedRunsError, Run, Scale, execute
 
 if TYPE_CHECKING:
     from setminus.commands.terminal import Display
 
-__all__ = ["reproduce"]
+__all__ = [
+    "EXPERIMENTS",
+    "GROUPS",
+    "LABORATORY",
+    "VIEWS",
+    "find_names",
+    "load_experiment",
+    "load_view",
+    "plan_runs",
+    "records_of",
+    "reproduce",
+    "run_experiment",
+]
+
+LABORATORY = (
+    "fig1",
+    "fig2a",
+    "fig2b",
+    "fig2c",
+    *(f"prop{number}" for number in range(1, 8)),
+    "theorem1",
+    "pitfalls",
+)
+FAIRNESS = ("table4", "table5")
+EXPERIMENTS: dict[str, str] = {
+    **{name: f"setminus_paper.claims.{name}" for name in (*LABORATORY, "fig3", "fig4")},
+    **{name: f"setminus_paper.fairness.{name}" for name in FAIRNESS},
+    **{name: f"setminus_paper.transfer.{name}" for name in ("table1", "table2", "table6")},
+    "table3": "setminus_paper.adaptation.table3",
+    "principals": "setminus_paper.transfer.invariant_digits",
+    "small_digits": "setminus_paper.adaptation.small_digits",
+}
+"""What can be reproduced, and the module that measures it.
+
+A module has `CLAIM`, `DEFAULT_SEEDS` and ``plan(scale, seeds)``, which lists its runs. Where methods can be chosen it
+has `METHODS`, and its plan takes ``methods``; likewise `PAIRS` of domains and ``pairs``, and `SHIFTS` of the class mix
+and ``shifts``. `JOB` names the section of the page that shows its records, if that is not the laboratory's. A module
+that plans runs of another experiment, and shows its records in its own way, has `RECORDS_OF`.
+"""
+VIEWS: dict[str, str] = {
+    **dict.fromkeys(("table1", "table2", "table6"), "setminus_paper.report.style_transfer"),
+    **dict.fromkeys(("table4", "table5"), "setminus_paper.report.fairness_tables"),
+    "table3": "setminus_paper.report.domain_adaptation",
+}
+"""The module that shows an experiment's records, where it is not the one that measures.
+
+It has ``summary(records)``, rows of (quantity, expected, measured), and ``charts(records)``, of which `PER_ROW` (3 by
+default) stand side by side in a picture, or ``draw(records, path)`` for a picture of another kind.
+"""
+GROUPS: dict[str, tuple[str, ...]] = {"laboratory": LABORATORY, "fairness": FAIRNESS}
+"""Names that stand for several experiments."""
 
 
 def reproduce(
@@ -31,7 +85,7 @@ def reproduce(
         ),
     ],
     scale: Annotated[
-        Literal["quick", "paper"],
+        Scale,
         typer.Option(help="quick: small sizes, for two cores. paper: the paper's sizes, which take days on a CPU."),
     ] = "quick",
     seeds: Annotated[
@@ -84,8 +138,6 @@ def reproduce(
     Example: setminus reproduce table3 --pairs mnist-usps --methods vada,vada_orthogonal_em --shifts 0.5,0.7,0.95
     """
     from setminus.commands.terminal import Display
-    from setminus_paper.experiments import find_names, plan_runs, records_of
-    from setminus_paper.run import FailedRunsError
 
     wanted = find_names(names)
     # an empty text is a choice too, and refused as one: it must not mean hours of all
@@ -132,6 +184,113 @@ def reproduce(
         raise FailedRunsError(failures)
 
 
+def find_names(wanted: Iterable[str]) -> list[str]:
+    """The experiments behind some names, each once; a group stands for all of its members.
+
+    Examples
+    --------
+    >>> find_names(["prop4", "laboratory"])[:3]
+    ['prop4', 'fig1', 'fig2a']
+    >>> find_names(["pro4"])
+    Traceback (most recent call last):
+    setminus.errors.UserError: there is no experiment 'pro4': did you mean 'prop4'?
+    """
+    found: list[str] = []
+    for name in wanted:
+        if name not in EXPERIMENTS and name not in GROUPS:
+            raise UserError(f"there is no experiment {name!r}", do=_advice(name, [*EXPERIMENTS, *GROUPS]))
+        found += GROUPS.get(name, (name,))
+    return list(dict.fromkeys(found))
+
+
+def load_experiment(name: str) -> Any:
+    """The module that measures an experiment; a name that is not listed is refused, not imported."""
+    (known,) = find_names([name])
+    return import_module(EXPERIMENTS[known])
+
+
+def load_view(name: str) -> Any:
+    """The module that shows an experiment's records; a name that is not listed is refused, not imported."""
+    (known,) = find_names([name])
+    return import_module(VIEWS.get(known, EXPERIMENTS[known]))
+
+
+def records_of(name: str) -> str:
+    """The experiment whose records are shown under a name: mostly itself."""
+    source: str = getattr(load_experiment(name), "RECORDS_OF", name)
+    return source
+
+
+def plan_runs(
+    name: str,
+    *,
+    scale: Scale,
+    seeds: int | None = None,
+    methods: Sequence[str] = (),
+    pairs: Sequence[str] = (),
+    shifts: Sequence[float] = (),
+) -> list[Run]:
+    """The runs of an experiment, by default with its own number of seeds, methods, pairs of domains and shifts."""
+    module = load_experiment(name)
+    count = module.DEFAULT_SEEDS if seeds is None else seeds
+    if count < 1:
+        raise UserError(f"seeds is {count}, but a run needs one", do="give 1 or more.")
+    # a constant that a module only imports for itself is not its own
+    public = getattr(module, "__all__", dir(module))
+    chosen: dict[str, Any] = {}
+    for kind, wanted in (("method", methods), ("pair", pairs)):
+        known = tuple(getattr(module, f"{kind}s".upper())) if f"{kind}s".upper() in public else ()
+        if wanted and not known:
+            raise UserError(f"{name} does not compare {kind}s", do=f"leave out {', '.join(wanted)}.")
+        for one in wanted:
+            if one not in known:
+                raise UserError(f"{name} has no {kind} {one!r}", do=_advice(one, known))
+        if known:
+            chosen[f"{kind}s"] = tuple(wanted) or known
+    if shifts:
+        if "SHIFTS" not in public:
+            raise UserError(f"{name} does not shift a class mix", do=f"leave out {', '.join(map(str, shifts))}.")
+        chosen["shifts"] = tuple(dict.fromkeys(shifts))
+    runs: list[Run] = module.plan(scale, tuple(range(count)), **chosen)
+    return runs
+
+
+def run_experiment(
+    name: str,
+    records: Path,
+    *,
+    scale: Scale = "quick",
+    seeds: int | None = None,
+    methods: Sequence[str] = (),
+    pairs: Sequence[str] = (),
+    shifts: Sequence[float] = (),
+    jobs: int = 1,
+    failed: Callable[[str, str], object] = lambda why, trace: None,
+) -> list[Record]:
+    """Measure what the file of ``records_of(name)`` lacks; see `plan_runs` and `setminus_paper.run.execute`."""
+    module = load_experiment(name)
+    runs = plan_runs(name, scale=scale, seeds=seeds, methods=methods, pairs=pairs, shifts=shifts)
+    source = records_of(name)
+    if source != name:
+        # the other experiment may have another number of seeds by default
+        seeds = seeds or module.DEFAULT_SEEDS
+    choices: dict[str, Sequence[object]] = {"methods": methods, "pairs": pairs, "shifts": shifts}
+    options = [
+        f"--scale {scale}",
+        *([f"--seeds {seeds}"] if seeds else []),
+        *(f"--{kind} {','.join(map(str, some))}" for kind, some in choices.items() if some),
+    ]
+    return execute(
+        runs,
+        records,
+        jobs=jobs,
+        command=" ".join(["setminus reproduce", source, *options]),
+        job=getattr(module, "JOB", "laboratory"),
+        claim=module.CLAIM,
+        failed=failed,
+    )
+
+
 def _shares(given: str | None) -> tuple[float, ...]:
     try:
         return () if given is None else tuple(float(one) for one in given.split(","))
@@ -143,8 +302,6 @@ def _shares(given: str | None) -> tuple[float, ...]:
 
 def _measured(name: str, file: Path, display: Display, options: dict[str, Any]) -> list[dict[str, Any]]:
     """Measure what the file lacks; tracebacks of runs that fail go to failed.log beside it."""
-    from setminus_paper.experiments import reproduce as measure
-
     log = file.parent / "failed.log"
     log.unlink(missing_ok=True)
 
@@ -155,12 +312,10 @@ def _measured(name: str, file: Path, display: Display, options: dict[str, Any]) 
             lines.write(f"{why}\n{trace}\n")
 
     with listen(display):
-        return measure(name, file, failed=failed, **options)
+        return run_experiment(name, file, failed=failed, **options)
 
 
 def _recorded(file: Path) -> list[dict[str, Any]]:
-    from setminus.records import read_records
-
     if not file.exists():
         raise UserError(f"there is no {file}", do="leave out --no-run to measure it.")
     return read_records(file)
@@ -183,3 +338,9 @@ def _show(name: str, records: list[dict[str, Any]], file: Path, folder: Path, di
         paths.append(write_page(folder / "index.html", records))
     for path in paths:
         echo(path.resolve())
+
+
+def _advice(name: str, known: Sequence[str]) -> str:
+    wanted = name.lower()
+    near = [one for one in known if one.startswith(wanted)] or difflib.get_close_matches(wanted, known, n=1)
+    return f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(known)}."

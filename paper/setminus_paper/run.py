@@ -18,14 +18,16 @@ from importlib.util import find_spec
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from setminus.errors import UserError
 from setminus.progress import tracked
 from setminus.records import Record, append_record, read_records, versions
 
-__all__ = ["FailedRunsError", "Measure", "Run", "execute", "source_commit"]
+__all__ = ["FailedRunsError", "Measure", "Run", "Scale", "execute", "source_commit"]
 
+Scale = Literal["quick", "paper"]
+"""Sizes for two cores, or the paper's."""
 Measure = Callable[[tuple[int, ...]], Iterable[dict[str, Any]]]
 Work = Callable[[Any], Iterable[Any]]
 Outcomes = Generator[tuple[int, Any], None, None]
@@ -38,19 +40,10 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 class Run:
     """One configuration of an experiment, for some seeds.
 
-    Attributes
-    ----------
-    name : str
-        The experiment, as in ``setminus reproduce NAME``.
-    config : dict
-        Plain JSON that identifies the run, without the seed.
-    seeds : tuple of int
-    measure : callable
-        From the seeds to their metrics (plain JSON), one dictionary for each seed, in order. A generator yields each
-        as soon as it is measured. It is a function of a module, or a partial of one, because other processes load it.
-        The metrics of a seed must not depend on the other seeds.
-    precision : str
-        Of the arithmetic; a key ``precision`` of the metrics overrides it.
+    `config` is plain JSON that identifies the run, without the seed. `measure` maps the seeds to their metrics (plain
+    JSON), one dictionary for each seed, in order; a generator yields each as soon as it is measured. It is a function
+    of a module, or a partial of one, because other processes load it, and the metrics of a seed must not depend on the
+    other seeds. `precision` is that of the arithmetic, unless the metrics have that key.
 
     Examples
     --------
@@ -111,32 +104,16 @@ def execute(
 ) -> list[Record]:
     """Measure the seeds that a file of records lacks; append the record of each as soon as it is measured.
 
-    Parameters
-    ----------
-    runs : sequence of Run
-    records : Path
-        The file; a seed that it holds under the same name and config is not measured again.
-    jobs : int
-        Number of processes, each with one thread; 1 stays in this process.
-    job : str
-        The section of the page that shows the records.
-    command : str
-        The command that repeats the runs.
-    claim : str
-        The claim that the runs test.
-    failed : callable
-        Called at once with the error and the traceback of a run that fails; the other runs continue.
+    A seed that the file holds under the same name and config is not measured again. `jobs` is the number of processes,
+    each with one thread; 1 stays in this process. `job` names the section of the page, `command` repeats the runs,
+    `claim` is what they test. `failed` is called at once with the error and the traceback of a run that fails; the
+    others continue, and a `FailedRunsError` ends the work.
 
     Returns
     -------
     list of dict
         The records of these runs as the file holds them, in the order of the runs and their seeds. Each has the
         config, seed, metrics and seconds, and the versions, commit and precision that it was measured with.
-
-    Raises
-    ------
-    FailedRunsError
-        After all other runs, if any run failed.
     """
     if jobs < 1:
         raise UserError(f"jobs is {jobs}, but at least one process has to work", do="give 1 or more.")
@@ -191,15 +168,8 @@ def source_commit() -> str:
 def spread(work: Work, tasks: Sequence[Any], processes: int) -> Outcomes:
     """Run ``work(task)`` for each task, and yield its items as they come, with the place of the task.
 
-    A task that raises, or whose process dies, ends with a `Failure`; the others continue.
-
-    Parameters
-    ----------
-    work : callable
-        From a task to an iterable of items. With several processes, a function of a module or a partial of one.
-    tasks : sequence
-    processes : int
-        1 stays in this process.
+    A task that raises, or whose process dies, ends with a `Failure`; the others continue. With several processes,
+    `work` is a function of a module or a partial of one.
 
     Examples
     --------

@@ -14,18 +14,12 @@ __all__ = ["StackedLayers"]
 
 
 class StackedLayers(nn.Module):  # type: ignore[misc]
-    """Layered networks of one shape, each layer of all of them by one batched product.
+    """Layered networks of one shape, each layer by one batched product: ``stacked(x)[k] = networks[k](x[k])``.
 
-    ``stacked(x)[k] = networks[k](x[k])``
-
-    The sum of their losses has, for each network, the gradient of its own loss; an optimizer that treats each weight
-    alone (Adam, SGD) then trains each network as if it were alone. Clipping the norm of the whole gradient does not.
-    Batches here are so small that calls cost more than arithmetic: this took half the time of ``torch.func.vmap``.
-
-    Parameters
-    ----------
-    networks : sequence of torch.nn.Sequential
-        Copied; linear layers, and activations without weights between them.
+    The networks have linear layers, and activations without weights between them. The sum of their losses has, for each
+    network, the gradient of its own loss; an optimizer that treats each weight alone (Adam, SGD) then trains each
+    network as if it were alone. Clipping the norm of the whole gradient does not. Batches here are so small that calls
+    cost more than arithmetic: this took half the time of ``torch.func.vmap``.
 
     Examples
     --------

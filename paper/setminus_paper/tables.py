@@ -13,19 +13,10 @@ __all__ = ["mean_spread", "paired_difference", "to_frame"]
 
 
 def to_frame(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """One row per record, with the settings and the metrics as columns.
+    """One row per record: ``name``, ``seed`` and ``seconds``, then the keys of ``config`` and of ``metrics``.
 
-    Parameters
-    ----------
-    records : sequence of dict
-        As `setminus.records.read_records` returns them.
-
-    Returns
-    -------
-    DataFrame
-        The columns ``name``, ``seed`` and ``seconds``, then the keys of ``config`` and of ``metrics``. A nested key is
-        joined by a dot: ``prior.target``. Where both have the same key, the column holds the metric, and
-        ``config.key`` the setting.
+    A nested key is joined by a dot: ``prior.target``. Where both have the same key, the column holds the metric, and
+    ``config.key`` the setting.
 
     Examples
     --------
@@ -42,22 +33,9 @@ def to_frame(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def mean_spread(frame: pd.DataFrame, by: str | Sequence[str], value: str, ddof: int = 1) -> pd.DataFrame:
-    """Mean, standard deviation and number of seeds of a metric in each group.
+    """Mean, standard deviation and number of seeds of a metric in each group, in the order of their first rows.
 
-    Parameters
-    ----------
-    frame : DataFrame
-    by : str or sequence of str
-        Columns that make the groups, which stay in the order of their first row.
-    value : str
-        The column of the metric.
-    ddof : int
-        1 for the standard deviation of a sample, 0 for that of these seeds alone.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by the groups, with ``mean``, ``std`` (NaN of one seed where `ddof` is 1) and ``seeds``.
+    `ddof` is 1 for the standard deviation of a sample (NaN of one seed), 0 for that of these seeds alone.
 
     Examples
     --------
@@ -75,26 +53,9 @@ def paired_difference(
 ) -> pd.DataFrame:
     """The metric of `a` minus that of `b` on the same seeds, with the interval of its mean by Student's t.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        One row for each group, seed, and value of `column`.
-    value : str
-        The column of the metric.
-    column : str
-        The column that names what is compared, such as ``method``.
-    a, b : str
-        The two values of `column`.
-    by : sequence of str
-        Columns that make the groups, each compared on its own.
-    level : float
-        Coverage of the interval.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by the groups (0 without any), with ``difference``, ``low``, ``high`` (NaN of one seed) and ``seeds``,
-        the number of seeds that both have.
+    `a` and `b` are two values of `column`, such as ``method``. Each group of the columns `by` is compared on its own
+    and has a row (0 without any): ``difference``, ``low``, ``high`` (NaN of one seed) and ``seeds``, the number that
+    both have.
 
     Examples
     --------

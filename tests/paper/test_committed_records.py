@@ -8,10 +8,10 @@ import pytest
 
 pytest.importorskip("torch")
 
-from setminus_paper.experiments import plan_runs
-from setminus_paper.report.adaptation_frame import CHOSEN, PAPERS, difference, frame_of, gains_by_shift, trend
+from setminus_paper.report.adaptation_tables import CHOSEN, PAPERS, difference, frame_of, gains_by_shift, trend
 from setminus_paper.report.fairness_tables import rows_of
 from setminus_paper.report.style_transfer import rows_of as transfer_rows
+from setminus_paper.reproduce import plan_runs
 
 from setminus.records import read_records
 

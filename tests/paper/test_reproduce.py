@@ -7,7 +7,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from setminus_paper.experiments import EXPERIMENTS, VIEWS
+from setminus_paper.reproduce import EXPERIMENTS, VIEWS
 
 from setminus.records import read_records
 from tests.made_tables import made_records
@@ -135,7 +135,7 @@ def test_a_run_that_fails_is_reported_with_its_config_and_where_to_look(command,
 def test_a_table_of_the_paper_is_shown_beside_it(command, toy, tmp_path, monkeypatch):
     made = made_records(methods=("vanilla", "laftr_0.1", "laftr_0.5", "tuned_proxy"), seeds=2)
     monkeypatch.setitem(EXPERIMENTS, "table4", "toy_experiment")
-    monkeypatch.setattr("setminus_paper.experiments.execute", lambda *_, **__: made)
+    monkeypatch.setattr("setminus_paper.reproduce.execute", lambda *_, **__: made)
     (tmp_path / "table4").mkdir()
     monkeypatch.setattr("setminus.commands.terminal.Console.width", 160)
     done = command("reproduce", "table4", "--out", tmp_path)
@@ -153,8 +153,8 @@ def test_figures_of_a_table_are_drawn_from_its_records(command, toy, tmp_path, m
     for name in ("fig3", "fig4"):
         monkeypatch.setitem(VIEWS, name, EXPERIMENTS[name])
         monkeypatch.setitem(EXPERIMENTS, name, "toy_experiment")
-    monkeypatch.setattr("setminus_paper.experiments.records_of", lambda name: "table1")
-    monkeypatch.setattr("setminus_paper.experiments.execute", lambda *_, **__: made)
+    monkeypatch.setattr("setminus_paper.reproduce.records_of", lambda name: "table1")
+    monkeypatch.setattr("setminus_paper.reproduce.execute", lambda *_, **__: made)
     done = command("reproduce", "fig3", "fig4", "table1", "--out", tmp_path)
     assert done.code == 0, done.err
     names = ("fig3/fig3.png", "fig3/index.html", "fig4/fig4.png", "fig4/index.html")

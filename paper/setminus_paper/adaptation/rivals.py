@@ -17,12 +17,18 @@ from setminus.adaptation.methods import AdaptationConfig, AdaptationTask
 from setminus.adaptation.vada import VadaConfig, VadaNetworks, vada_step
 from setminus.errors import UserError
 from setminus.nn.batches import Batches
-from setminus.nn.cyclegan import CycleGAN, CycleGANWeights, cyclegan_step, plain_adversarial
+from setminus.nn.cyclegan import (
+    CycleGAN,
+    CycleGANWeights,
+    DigitDiscriminator,
+    DigitGenerator,
+    cyclegan_step,
+    plain_adversarial,
+)
 from setminus.nn.losses import Direction, domain_discriminator_loss, gan_generator_loss
 from setminus.nn.networks import check_images, seeded
 from setminus.nn.passes import adam, frozen, in_float32, running_statistics_kept
 from setminus.nn.training import Loop
-from setminus.nn.translation_networks import DigitDiscriminator, DigitGenerator
 
 __all__ = ["Adda", "Cycada", "semantic_loss"]
 
@@ -30,16 +36,9 @@ __all__ = ["Adda", "Cycada", "semantic_loss"]
 class Adda(AdaptationTask):
     """ADDA (Tzeng et al. 2017): a copy of the source encoder learns target features that look like source features.
 
-    The warm-up trains encoder and head on the source. From then on both are fixed; the copy is trained against the
-    discriminator, as the generator of a GAN, and the head classifies its features.
-
-    Parameters
-    ----------
-    networks, data, seed, watch
-        See `AdaptationTask`.
-    config : AdaptationConfig
-        With a `warmup` of at least 1; the weight of the domain loss scales the copy's learning rate, which has to be
-        small, since no loss ties the copy to the classes.
+    The warm-up, of at least one step, trains encoder and head on the source. From then on both are fixed; the copy is
+    trained against the discriminator, as the generator of a GAN, and the head classifies its features. The weight of
+    the domain loss scales the copy's learning rate, which has to be small, since no loss ties the copy to the classes.
     """
 
     def __init__(
@@ -107,31 +106,15 @@ class Adda(AdaptationTask):
 class Cycada(AdaptationTask):
     """CyCADA (Hoffman et al. 2018): classify source images that a CycleGAN translated to the target's look.
 
-    It has three phases:
-
-    1. in the warm-up the classifier learns from the source;
-    2. the classifier is fixed, and two generators learn to translate between the domains while its predictions are
-       kept: ``adversarial + cycle * cycle_loss + semantic * semantic_loss`` in both directions;
-    3. the generators are fixed, and the classifier learns from translated source images with their labels, against a
+    1. In the warm-up, of at least one step, the classifier learns from the source.
+    2. The classifier is fixed, and two generators learn to translate between the domains and keep its predictions:
+       ``adversarial + cycle * cycle_loss + semantic * semantic_loss`` in both directions.
+    3. The generators are fixed, and the classifier learns from translated source images with their labels, against a
        discriminator of features: ``cross_entropy + domain * domain_term``, as DANN.
 
-    Parameters
-    ----------
-    networks, seed, watch
-        See `AdaptationTask`. The seed also sets the initial weights of the CycleGAN.
-    data : DomainData
-        Square images of shape (n, channels, size, size) in [-1, 1], with a size of 8 or more that is a multiple of 4.
-    config : AdaptationConfig
-        With a `warmup` of at least 1.
-    width, discriminator_width : int
-        Channels of the first layer of the generators, and of the discriminators of images.
-    translation : float between 0 and 1, default=0.5
-        The share of the second phase in the steps after the warm-up. A training that is resumed with more steps than
-        it was begun with has them in the third.
-    translation_rate : float, default=1e-3
-        Adam's rate for the CycleGAN. The usual 2e-4 needs thousands of steps.
-    cycle, semantic : float
-        The weights of the two consistency losses.
+    Images are square, in [-1, 1], with a size of 8 or more that is a multiple of 4. `translation` is the share of the
+    second phase in the steps after the warm-up; a training that is resumed with more steps has them in the third.
+    `translation_rate` is Adam's rate for the CycleGAN: the usual 2e-4 needs thousands of steps.
     """
 
     def __init__(
@@ -243,18 +226,7 @@ def semantic_loss(encoder: nn.Module, head: nn.Module, images: torch.Tensor, tra
     """A translation should keep the prediction of a fixed classifier.
 
     ``cross_entropy(head(encoder(translated)), argmax head(encoder(images)))``, each batch by its own statistics,
-    because the domains and partly translated images have different ones.
-
-    Parameters
-    ----------
-    encoder, head : Module
-        Without dropout and noise, whatever their mode; gradients pass through them, none is for their weights.
-    images, translated : Tensor of shape (n, channels, height, width)
-        In the same order. No gradient passes to `images`.
-
-    Returns
-    -------
-    Tensor of shape ()
+    because the domains and partly translated images have different ones. No gradient is for the classifier's weights.
 
     Examples
     --------

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from setminus.adaptation.adapter import held_out_rows
+from setminus.adaptation.domain_rows import held_out_rows
 from setminus.adaptation.domains import DomainData
 from setminus.adaptation.label_shift import class_frequencies
 from setminus.adaptation.vada import VadaConfig
@@ -21,6 +21,7 @@ from setminus.errors import UserError
 from setminus.nn.passes import prepare
 from setminus_paper.data.images import class_names, keep_classes, load_images, shift_by_halves
 from setminus_paper.published import TABLE3
+from setminus_paper.run import Scale
 
 __all__ = [
     "FIRST_SEED",
@@ -33,7 +34,6 @@ __all__ = [
     "SIZES",
     "PaperPair",
     "Row",
-    "Scale",
     "Scoring",
     "ShiftedPair",
     "Size",
@@ -43,8 +43,6 @@ __all__ = [
     "shared_classes",
     "shifted_pair",
 ]
-
-Scale = Literal["quick", "paper"]
 
 PIXELS = 32
 """Height and width of all images."""
@@ -81,13 +79,7 @@ PAIRS: dict[str, PaperPair] = {
 class Scoring:
     """The target's labels, for scoring only: no method gets them.
 
-    Attributes
-    ----------
-    images : Tensor of shape (n, 3, 32, 32)
-        Target images that are not adapted to.
-    labels : ndarray of int64 of shape (n,)
-    target_prior : ndarray of shape (C,)
-        True class frequencies of the rows that are adapted to.
+    `images` are not adapted to; `target_prior` has the true class frequencies of the rows that are.
     """
 
     images: torch.Tensor
@@ -105,27 +97,7 @@ class ShiftedPair:
 
 
 def load_pair(name: str, *, shift: float = 0.7, seed: int = 0, most_rows: int | None = None) -> ShiftedPair:
-    """A pair of the paper, with its label shift.
-
-    Parameters
-    ----------
-    name : str
-        One of `PAIRS`.
-    shift : float between 0 and 1, default=0.7
-        See `shifted_pair`.
-    seed : int, default=0
-    most_rows : int, optional
-        The most images of each part, before the shift takes its share; by default all.
-
-    Returns
-    -------
-    ShiftedPair
-
-    Raises
-    ------
-    DataUnavailableError
-        If no source has one of the sets; it says where to put them.
-    """
+    """One of `PAIRS` with its label shift and at most `most_rows` of each part; see `shifted_pair`."""
     if name not in PAIRS:
         near = difflib.get_close_matches(name, PAIRS, n=1)
         advice = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(PAIRS)}."
@@ -165,25 +137,8 @@ def shifted_pair(
     """Give two labelled image sets the paper's label shift, and hide the target's labels.
 
     Of the first ``C // 2`` classes the source keeps the share `shift`, of the others ``1 - shift``; both parts of the
-    target the reverse.
-
-    Parameters
-    ----------
-    source : Split
-        Images of uint8 of any size, grey or in color, with labels from 0.
-    adapt, score : Split
-        Target images to adapt to, whose labels serve to choose rows and are then dropped, and those to score with.
-    classes : tuple of str
-    shift : float between 0 and 1, default=0.7
-        0.5 has no shift.
-    seed : int, default=0
-        Of the choice of rows.
-    most_rows : int, optional
-        As in `load_pair`.
-
-    Returns
-    -------
-    ShiftedPair
+    target the reverse. The labels of `adapt` serve to choose rows and are then dropped. `most_rows` limits each part
+    before the shift takes its share; `seed` is that of the choice of rows.
 
     Examples
     --------

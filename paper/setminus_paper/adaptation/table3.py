@@ -33,7 +33,6 @@ from setminus_paper.adaptation.settings import (
     PHOTOGRAPHS,
     ROWS,
     SIZES,
-    Scale,
     Scoring,
     ShiftedPair,
     Size,
@@ -41,7 +40,7 @@ from setminus_paper.adaptation.settings import (
     load_pair,
     paper_accuracy,
 )
-from setminus_paper.run import Run
+from setminus_paper.run import Run, Scale
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "JOB", "METHODS", "PAIRS", "SELECTION", "SHIFTS", "plan"]
 
@@ -86,21 +85,7 @@ def plan(
     pairs: Sequence[str] = tuple(PAIRS),
     shifts: Sequence[float] = SHIFTS,
 ) -> list[Run]:
-    """Every method on every pair at every shift that the table has.
-
-    Parameters
-    ----------
-    scale : {"quick", "paper"}
-    seeds : tuple of int
-        From 0 on; those of the table begin at `FIRST_SEED`.
-    methods, pairs : sequence of str
-    shifts : sequence of float
-        See `shifted_pair`.
-
-    Returns
-    -------
-    list of Run
-    """
+    """Every method on every pair at every shift that the table has; its seeds begin at `FIRST_SEED`."""
     for kind, names, known in (("method", methods, METHODS), ("pair", pairs, PAIRS)):
         unknown = sorted({*names} - {*known})
         if unknown:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from statistics import mean
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from setminus.datasets.synthetic import GaussianModel, linear_gaussian
 from setminus.errors import UserError
 from setminus.progress import tracked
 from setminus_paper.claims.over_seeds import Records, Summary, mean_bars, metrics_by
-from setminus_paper.run import Run
+from setminus_paper.run import Run, Scale
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "boundary_axis", "charts", "degrees_between", "plan", "summary"]
 
@@ -37,7 +37,7 @@ _SHOWN_POINTS = 200
 _GRID = np.linspace(-4, 4, 25)
 
 
-def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
+def plan(scale: Scale, seeds: tuple[int, ...]) -> list[Run]:
     """List the runs: class variances that are equal, and that differ."""
     return [
         Run(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from setminus_paper.claims.importance_against_formula import (
     measure_gaussians,
 )
 from setminus_paper.claims.over_seeds import Records, Summary
-from setminus_paper.run import Run
+from setminus_paper.run import Run, Scale
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "charts", "plan", "summary"]
 
@@ -46,7 +46,7 @@ DIGIT_SIZE = {"quick": DigitSize(), "paper": DigitSize(pixels=28, width=64, test
 DIGIT_SEEDS = {"quick": 3, "paper": 10}
 
 
-def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
+def plan(scale: Scale, seeds: tuple[int, ...]) -> list[Run]:
     """One run for each divergence, on Gaussians and on colored digits; the latter for the first few seeds."""
     gaussians, size = GAUSSIANS[scale], DIGIT_SIZE[scale]
     trainings = [

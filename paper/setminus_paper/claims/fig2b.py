@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from functools import partial
-from typing import Literal
 
 from setminus.charts.chart import Chart
 from setminus_paper.claims.fig2a import (
@@ -21,7 +20,7 @@ from setminus_paper.claims.fig2a import (
 )
 from setminus_paper.claims.importance_against_formula import measure_digits, measure_gaussians
 from setminus_paper.claims.over_seeds import Records, Summary
-from setminus_paper.run import Run
+from setminus_paper.run import Run, Scale
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "charts", "plan", "summary"]
 
@@ -36,7 +35,7 @@ GAUSSIAN_RATES = (0.003, 0.01, 0.03, 0.1, 0.2)
 DIGIT_RATES = (0.01, 0.03, 0.1, 0.2)
 
 
-def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
+def plan(scale: Scale, seeds: tuple[int, ...]) -> list[Run]:
     """One run for each learning rate, on Gaussians and on colored digits; the latter for the first few seeds."""
     gaussians = [replace(GAUSSIANS[scale], rate=rate) for rate in GAUSSIAN_RATES]
     digits = [replace(DIGITS[scale], rate=rate) for rate in DIGIT_RATES]

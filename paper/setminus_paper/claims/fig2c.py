@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ from setminus.progress import tracked
 from setminus.transfer.domain_classifiers import ClassifierConfig, fit_domain_classifier, log_proba
 from setminus_paper.claims.over_seeds import Records, Summary, mean_and_deviation
 from setminus_paper.data.images import load_images
-from setminus_paper.run import Run
+from setminus_paper.run import Run, Scale
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "charts", "plan", "summary"]
 
@@ -55,7 +55,7 @@ CONFIGS = {
 }
 
 
-def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
+def plan(scale: Scale, seeds: tuple[int, ...]) -> list[Run]:
     """One run: three classifiers on the same digits, for each seed."""
     config = CONFIGS[scale]
     return [Run("fig2c", {"scale": scale, **asdict(config)}, seeds, partial(measure, config=config), "32-true")]

@@ -20,8 +20,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from setminus.core.bounds import chi_square_divergence, importance_variance
-from setminus.core.importance import effective_sample_size, importance_weights
+from setminus.core.importance import (
+    chi_square_divergence,
+    effective_sample_size,
+    importance_variance,
+    importance_weights,
+)
 from setminus.core.orthogonalize import log_setminus
 from setminus.datasets.colored_digits import ColoredDigits
 from setminus.datasets.images import resize, to_signed_nchw

@@ -9,9 +9,9 @@ from pathlib import Path
 from setminus.files import atomic_write
 from setminus.records import read_records
 from setminus_paper.claims.over_seeds import Summary
-from setminus_paper.experiments import LABORATORY, load_view, records_of
 from setminus_paper.figures import draw_picture, reduce_colors, seeds_of
 from setminus_paper.pages import render
+from setminus_paper.reproduce import LABORATORY, load_view, records_of
 
 __all__ = ["RECORDS", "build"]
 
@@ -36,19 +36,7 @@ class Result:
 
 
 def build(results: Path, docs: Path) -> list[Path]:
-    """Write the page and that of all its numbers, and the picture of each claim that has records.
-
-    Parameters
-    ----------
-    results : Path
-        The folder of the records; a claim without records has a line that names its command.
-    docs : Path
-
-    Returns
-    -------
-    list of Path
-        The pages and the pictures.
-    """
+    """Write the page, the page of all numbers, and the picture of each claim that has records; return their paths."""
     (docs / "laboratory").mkdir(parents=True, exist_ok=True)
     claims: dict[str, Result] = {}
     pictures = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from setminus.charts.chart import Chart, Mark, Points, Rule
 from setminus.datasets.synthetic import DiscreteModel
 from setminus.progress import tracked
 from setminus_paper.claims.over_seeds import Records, Summary, value_range
-from setminus_paper.run import Run
+from setminus_paper.run import Run, Scale
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "charts", "plan", "summary"]
 
@@ -35,7 +35,7 @@ INDEPENDENT = 1e-9
 """Nats of I(z; z1 | y) up to which a candidate counts as independent: a linear program is solved to rounding only."""
 
 
-def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
+def plan(scale: Scale, seeds: tuple[int, ...]) -> list[Run]:
     """One run: all candidates on one random model for each seed."""
     sizes = {**dict(zip(("n_classes", "n_z1", "n_z2"), SHAPE[scale], strict=True)), "draws": DRAWS[scale]}
     return [Run("prop1", {"scale": scale, **sizes}, seeds, partial(measure, sizes=sizes))]

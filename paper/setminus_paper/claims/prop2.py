@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from setminus.core.orthogonalize import orthogonalize
 from setminus.datasets.synthetic import DiscreteModel
 from setminus.progress import tracked
 from setminus_paper.claims.over_seeds import Records, Summary
-from setminus_paper.run import Run
+from setminus_paper.run import Run, Scale
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "charts", "plan", "summary"]
 
@@ -48,7 +48,7 @@ SHAPE = {"quick": (4, 5), "paper": (8, 10)}
 STARTS = {"quick": 5, "paper": 20}
 
 
-def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
+def plan(scale: Scale, seeds: tuple[int, ...]) -> list[Run]:
     """One run as the paper assumes, one with unequal domains, one with z1 and z2 dependent given the domain."""
     shape, starts = SHAPE[scale], STARTS[scale]
     return [

@@ -30,7 +30,7 @@ from setminus.core.orthogonalize import log_setminus
 from setminus.datasets.synthetic import DiscreteModel
 from setminus.progress import tracked
 from setminus_paper.claims.over_seeds import Records, Summary, mean_line, value_range
-from setminus_paper.run import Run
+from setminus_paper.run import Run, Scale
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "charts", "plan", "summary"]
 
@@ -52,7 +52,7 @@ RANDOM_ENCODERS = 150
 LARGEST_LOGIT = 15.0
 
 
-def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
+def plan(scale: Scale, seeds: tuple[int, ...]) -> list[Run]:
     """One run: all losses and encoders on one random model for each seed."""
     config = {"scale": scale, "source": list(SOURCE), "target": list(TARGET), "starts": STARTS[scale]}
     return [Run("prop3", {**config, "n_codes": N_CODES}, seeds, partial(measure, starts=STARTS[scale]))]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from setminus.core.orthogonalize import orthogonalize
 from setminus.datasets.synthetic import DiscreteModel
 from setminus.progress import tracked
 from setminus_paper.claims.over_seeds import Records, Summary, mean_and_deviation
-from setminus_paper.run import Run
+from setminus_paper.run import Run, Scale
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "charts", "plan", "summary"]
 
@@ -36,7 +36,7 @@ ROWS = {"quick": 50_000, "paper": 1_000_000}
 N_Z2 = 6
 
 
-def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
+def plan(scale: Scale, seeds: tuple[int, ...]) -> list[Run]:
     """One run: all dependences on one random model for each seed."""
     config = {"scale": scale, "rows": ROWS[scale], "n_z2": N_Z2, "dependence": list(DEPENDENCE)}
     return [Run("prop4", config, seeds, partial(measure, rows=ROWS[scale]))]

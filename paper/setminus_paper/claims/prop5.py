@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from statistics import mean
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from setminus.datasets.synthetic import GaussianModel
 from setminus.progress import tracked
 from setminus_paper.claims.over_seeds import Records, Summary, mean_bars, value_range
 from setminus_paper.data.proposition_models import Diffeomorphism, EntangledModel, NonlinearModel
-from setminus_paper.run import Run
+from setminus_paper.run import Run, Scale
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "charts", "dependence_on_z1", "estimated_cdf", "plan", "summary"]
 
@@ -36,7 +36,7 @@ _GRID = np.linspace(-3.0, 3.0, 31)
 _PICTURED_MAP = 143
 
 
-def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
+def plan(scale: Scale, seeds: tuple[int, ...]) -> list[Run]:
     """List the runs: the maps, the construction, and the construction where its condition fails."""
     n = _ROWS[scale]
     return [

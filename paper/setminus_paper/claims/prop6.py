@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from setminus.progress import tracked
 from setminus_paper.claims.over_seeds import Records, Summary, mean_line, metrics_by, value_range
 from setminus_paper.claims.prop7 import PenalizedLoss, exact_slopes, explained_by_z1, fit_penalized
 from setminus_paper.data.proposition_models import InputGradientModel
-from setminus_paper.run import Run
+from setminus_paper.run import Run, Scale
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "charts", "gradient_products", "plan", "summary"]
 
@@ -34,7 +34,7 @@ _ANGLES = (0.0, 30.0, 60.0, 90.0, 120.0, 150.0, 180.0)
 _PENALTY_WEIGHT = 1000.0
 
 
-def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
+def plan(scale: Scale, seeds: tuple[int, ...]) -> list[Run]:
     """List the runs: with a linear map g, and with a curved one."""
     return [
         Run("prop6", {"scale": scale, "map": name}, seeds, partial(_measure, curved=name == "curved", n=_ROWS[scale]))

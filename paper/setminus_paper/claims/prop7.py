@@ -16,7 +16,7 @@ from setminus.core.orthogonalize import orthogonalize
 from setminus.progress import tracked
 from setminus_paper.claims.over_seeds import Records, Summary, mean_bars, mean_line, metrics_by
 from setminus_paper.data.proposition_models import InputGradientModel, expectation_of_log_odds, paper_example
-from setminus_paper.run import Run
+from setminus_paper.run import Run, Scale
 
 __all__ = [
     "CLAIM",
@@ -43,7 +43,7 @@ _ROWS = {"quick": 4_000, "paper": 100_000}
 _WEIGHTS: dict[Penalty, tuple[float, ...]] = {"cosine": (1.0, 10.0, 100.0), "dot": (10.0, 100.0, 1000.0)}
 
 
-def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
+def plan(scale: Scale, seeds: tuple[int, ...]) -> list[Run]:
     """List the runs: the paper's matrix transposed, as printed, and one for which its condition is not enough."""
     return [
         Run("prop7", {"scale": scale, "matrix": matrix}, seeds, partial(_measure, matrix=matrix, n=_ROWS[scale]))

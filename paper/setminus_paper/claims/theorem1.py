@@ -15,19 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
 from setminus.charts.chart import Chart, Line
-from setminus.core.bounds import generalization_bound
+from setminus.core.importance import generalization_bound
 from setminus.core.orthogonalize import orthogonalize
 from setminus.datasets.synthetic import DiscreteModel
 from setminus.progress import tracked
 from setminus_paper.claims.over_seeds import Records, Summary, mean_and_deviation, mean_line
-from setminus_paper.run import Run
+from setminus_paper.run import Run, Scale
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "charts", "plan", "summary"]
 
@@ -47,7 +47,7 @@ FIT_FROM = 10_000
 """Smaller samples leave values of x unseen, and terms of second order in sight: they are kept out of the slopes."""
 
 
-def plan(scale: Literal["quick", "paper"], seeds: tuple[int, ...]) -> list[Run]:
+def plan(scale: Scale, seeds: tuple[int, ...]) -> list[Run]:
     """One run: all sample sizes on one random model for each seed."""
     config = {"scale": scale, "draws": DRAWS[scale], "delta": DELTA, "n_z1": N_Z1, "n_z2": N_Z2}
     return [Run("theorem1", config, seeds, partial(measure, draws=DRAWS[scale]))]

@@ -50,22 +50,11 @@ ARCHIVES = tuple(f"{IMAGES}{suffix}" for suffix in (".zip", ".tar", ".tar.gz", "
 
 @dataclass(frozen=True)
 class CelebaTask:
-    """Which faces are domain A and which B, by two attributes.
+    """Which faces are domain A and which B, by two attributes, as the official file spells them.
 
-    ``z1`` and ``z2`` are 0 where a face is as domain A has it and 1 where it is as B has it; the domains differ in
-    `change` always, and in `keep` unless `a_has_keep` is None.
-
-    Parameters
-    ----------
-    change : str
-        The attribute that a transfer should change, as the official file spells it.
-    keep : str
-        The attribute that it should leave as it is.
-    a_has_change : bool
-        Whether the faces of domain A have `change`; those of B are the others.
-    a_has_keep : bool or None
-        Whether the faces of domain A have `keep`, those of B being the others; None where faces of both kinds are
-        in both domains, and then ``z2`` is 1 for those that have it.
+    ``z1`` and ``z2`` are 0 where a face is as domain A has it and 1 where it is as B has it. A transfer should change
+    `change`, in which the domains always differ, and leave `keep`. `a_has_change` and `a_has_keep` say what the faces
+    of A have. Where `a_has_keep` is None, both kinds are in both domains, and ``z2`` is 1 for faces that have `keep`.
 
     Examples
     --------
@@ -107,36 +96,15 @@ def load_celeba(
 ) -> Split:
     """Load the faces of a task from ``list_attr_celeba.txt`` and ``img_align_celeba`` (folder, zip or tar).
 
-    An archive is read as a stream, only the faces that are wanted are decoded, and nothing is written to the disk.
-    The largest square in the middle of a face is resized, by which small ones are enlarged.
-
-    Parameters
-    ----------
-    task : CelebaTask
-        Which attributes make the domains.
-    size : int
-        Height and width of the images.
-    per_group : int, optional
-        The most faces to take of each of the four groups of (z1, z2), drawn at random; all by default.
-    random_state : int
-        Seed of that draw.
-    folder : path, optional
-        Where both files are; by default ``images/celeba`` in the folder ``SETMINUS_DATA``.
+    An archive is read as a stream, only the faces that are wanted are decoded, and nothing is written to the disk. The
+    largest square in the middle of a face is resized. `per_group` limits the faces of each of the four groups of (z1,
+    z2), drawn at random. The files are in `folder`, by default ``images/celeba`` in the folder ``SETMINUS_DATA``.
 
     Returns
     -------
     Split
         `x` is uint8 of shape (n, size, size, 3), `y` the domain (0, 1, or -1 for neither), `z1` the attribute to
         change and `z2` that to keep, in the order of the official file.
-
-    Raises
-    ------
-    DataUnavailableError
-        If a file is not there.
-    ChecksumError
-        If a file is damaged.
-    UnreadableImageError
-        If faces are damaged; the message names them.
     """
     check_size(size)
     place = _folder(folder)

@@ -48,29 +48,10 @@ DRAWN_SETS = {"train": (10_000, 0), "test": (2_000, 1)}
 
 
 def draw_digits(n: int, *, size: int = 32, random_state: int = 0) -> Split:
-    """Draw digits in color from real fonts.
+    """Draw `n` digits in color from the fonts of matplotlib, at least 16 pixels high.
 
     Each row has a generator of its own, so that fewer rows are the first of more; ten rows in turn have the ten
-    digits in some order, so that any number of rows is as balanced as it can be.
-
-    Parameters
-    ----------
-    n : int
-        How many.
-    size : int, default=32
-        Height and width, at least 16.
-    random_state : int, default=0
-        Not negative.
-
-    Returns
-    -------
-    Split
-        `x` is uint8 of shape (n, size, size, 3), `y` the digit in the middle, int64.
-
-    Raises
-    ------
-    ImportError
-        If pillow or matplotlib, whose fonts are used, are not installed.
+    digits in some order, so that any number of rows is as balanced as it can be. `y` is the digit in the middle.
 
     Examples
     --------

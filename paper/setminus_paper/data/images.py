@@ -99,30 +99,11 @@ IMAGE_SETS: dict[str, ImageSet] = {
 
 
 def load_images(name: str, part: Part = "train") -> Split:
-    """Load a part of an image set.
+    """Load a part of an image set: uint8 images of shape (n, height, width, channels), labels from 0 (-1: none).
 
     The prepared ``images/<name>.npz`` in the folder ``SETMINUS_DATA`` is used if it exists; it may hold a random part
     of the set. Otherwise the official files are read whole, from that folder or fetched, and cached as an ``.npz``.
     "drawn_digits" has no files: the same digits are drawn at each call.
-
-    Parameters
-    ----------
-    name : {"mnist", "usps", "mnist_m", "svhn", "drawn_digits", "gtsrb", "syn_signs", "cifar10", "stl10"}
-    part : {"train", "test", "unlabelled"}
-        Not every set has all three.
-
-    Returns
-    -------
-    Split
-        `x` is uint8 of shape (n, height, width, channels), one channel where the images are grey; `y` is int64,
-        -1 where there are no labels.
-
-    Raises
-    ------
-    ChecksumError
-        If a file in ``SETMINUS_DATA`` is damaged or another one than expected.
-    DataUnavailableError
-        If no source has the set.
     """
     known = _image_set(name)
     if known.drawn:
@@ -155,25 +136,9 @@ def class_names(name: str) -> tuple[str, ...]:
 def load_npz(path: str | os.PathLike[str], part: Part = "train", known: ImageSet | None = None) -> Split:
     """Load a part of a prepared file, also of one's own making.
 
-    Parameters
-    ----------
-    path : path
-        An ``.npz`` with ``x_train``, ``y_train``, ``x_test``, ``y_test``, or some of them, or ``x_unlabelled``:
-        uint8 images of shape (n, height, width) or (n, height, width, channels), integer labels of shape (n,).
-    part : {"train", "test", "unlabelled"}
-        Which of them.
-    known : ImageSet, optional
-        The set that it must be; by default any size and any labels from 0 will do.
-
-    Returns
-    -------
-    Split
-        As from `load_images`.
-
-    Raises
-    ------
-    ChecksumError
-        If the file is damaged, or does not hold images and labels of this kind.
+    The file has ``x_train``, ``y_train``, ``x_test``, ``y_test``, or some of them, or ``x_unlabelled``: uint8 images of
+    shape (n, height, width) or (n, height, width, channels), integer labels of shape (n,). It must be the set `known`,
+    if one is given. A damaged or other file is a `ChecksumError`.
 
     Examples
     --------
@@ -215,23 +180,7 @@ def shift_by_halves(
 
     The classes below ``n_classes // 2`` are the first half. Both halves are trimmed to the size of the smaller
     one; of what stays, the shares `first` and `second` are kept. The paper's source domain has (0.7, 0.3), its
-    target domain (0.3, 0.7).
-
-    Parameters
-    ----------
-    split : Split
-        Labels `y` are integers from 0.
-    first, second : float in [0, 1]
-        The share of each half that is kept.
-    seed : int
-        Seed of the choice.
-    n_classes : int, optional
-        How many classes there are; by default one more than the highest label.
-
-    Returns
-    -------
-    Split
-        The rows kept, in their order.
+    target domain (0.3, 0.7). By default `n_classes` is one more than the highest label.
 
     Examples
     --------

@@ -43,24 +43,9 @@ OFFICIAL_ROWS = {
 
 
 def read_official(name: str) -> Arrays:
-    """Read a set from its official files: those in the folder ``SETMINUS_DATA``, or fetched.
+    """Read a set of `IMAGE_SETS` from its official files: those in the folder ``SETMINUS_DATA``, or fetched.
 
-    Parameters
-    ----------
-    name : str
-        A name from `IMAGE_SETS`.
-
-    Returns
-    -------
-    dict of str to array
-        ``x_train``, ``y_train`` and so on: images of shape (n, height, width[, channels]), labels from 0.
-
-    Raises
-    ------
-    ChecksumError
-        If a file in ``SETMINUS_DATA`` is damaged.
-    DataUnavailableError
-        If no way leads to the files; `tried` has one entry for each.
+    The arrays ``x_train``, ``y_train`` and so on are images of shape (n, height, width[, channels]) and labels from 0.
     """
     failures: list[str] = []
     for way in _WAYS.get(name, ()):
@@ -86,18 +71,6 @@ def forget_fetched(name: str) -> None:
 def parse_idx(content: bytes, name: str) -> Bytes:
     """Read the format of MNIST: two zero bytes, the type, the number of axes, the axes, the bytes.
 
-    Parameters
-    ----------
-    content : bytes
-        The uncompressed file.
-    name : str
-        Of the file, for the error.
-
-    Returns
-    -------
-    uint8 array
-        With the axes that the file names.
-
     Examples
     --------
     >>> parse_idx(bytes([0, 0, 8, 1, 0, 0, 0, 3, 7, 8, 9]), "labels").tolist()
@@ -113,20 +86,7 @@ def parse_idx(content: bytes, name: str) -> Bytes:
 
 
 def parse_cifar10(content: bytes, name: str) -> tuple[Bytes, Bytes]:
-    """Read a batch of CIFAR-10's binary version: rows of one label and the red, green and blue plane.
-
-    Parameters
-    ----------
-    content : bytes
-        The file.
-    name : str
-        Of the file, for the error and the number of rows.
-
-    Returns
-    -------
-    x : uint8 array of shape (n, 32, 32, 3)
-    y : uint8 array of shape (n,)
-    """
+    """Images and labels of a batch of CIFAR-10's binary version: rows of a label and the red, green, blue plane."""
     _check_size(len(content), OFFICIAL_ROWS[name] * (1 + 3 * 32 * 32), name)
     rows = np.frombuffer(content, dtype=np.uint8).reshape(-1, 1 + 3 * 32 * 32)
     return rows[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), rows[:, 0]

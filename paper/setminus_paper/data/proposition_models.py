@@ -28,15 +28,9 @@ __all__ = [
 class Diffeomorphism:
     """A smooth bijection of R^d whose inverse is exact: layers of a rotation and a coupling.
 
-    Each layer rotates, splits the coordinates in two parts (a, b), and maps
-    ``b -> b * exp(0.5 * tanh(a @ stretch)) + 2 * tanh(a @ shift)``, which is undone with the same a.
-
-    Parameters
-    ----------
-    rotations : array of shape (n_layers, d, d)
-        Orthogonal matrices.
-    stretches, shifts : arrays of shape (n_layers, d // 2, d - d // 2)
-        Weights of the couplings.
+    Each layer rotates, splits the coordinates in two parts (a, b), and maps ``b -> b * exp(0.5 * tanh(a @ stretch)) + 2
+    * tanh(a @ shift)``, which is undone with the same a. `rotations` has the shape (n_layers, d, d), `stretches` and
+    `shifts` have (n_layers, d // 2, d - d // 2).
 
     Examples
     --------
@@ -94,14 +88,7 @@ class Diffeomorphism:
 
 @dataclass(frozen=True, eq=False)
 class NonlinearModel:
-    """Gaussian latents `z1`, `z2` behind a diffeomorphism: ``x = warp.forward((z1, z2))``.
-
-    Parameters
-    ----------
-    latent : GaussianModel
-        Of ``z = (z1, z2)``, without a mixing of its own.
-    warp : Diffeomorphism
-        Of the same dimension.
+    """Gaussian latents `z1`, `z2` behind a diffeomorphism of the same dimension: ``x = warp.forward((z1, z2))``.
 
     Examples
     --------
@@ -179,13 +166,6 @@ class EntangledModel:
     Without mismatch u is independent of z1 given y, hence an orthogonal variable, as is every monotone function of
     it. With it, the conditional distribution functions of the two classes are no functions of each other, and none
     exists.
-
-    Parameters
-    ----------
-    z1_shift, u_shift : float
-        Half the distance between the classes.
-    mismatch : float
-        How much more u depends on z1 in class 1 than in class 0.
 
     Examples
     --------
@@ -294,19 +274,9 @@ class InputGradients(NamedTuple):
 class InputGradientModel:
     """Two Gaussian latents, of which the larger is seen only after the smaller was taken off it.
 
-    ``z1 | y ~ N(+-mean1, I_k)``, ``z2 | y ~ N(+-mean2, I_m)``, ``x = (g(z1 - (z2, 0)), z2)``, with classes of equal
-    frequency. The third classifier, `nested`, looks at the first m coordinates of z1 only.
-
-    Parameters
-    ----------
-    mean1 : array of shape (k,)
-        Of z1 in class 1; that of class 0 has the opposite sign.
-    mean2 : array of shape (m,), m < k
-        The same of z2.
-    inverse : array of shape (k, k)
-        The map back: ``g^-1(x1) = inverse @ x1``.
-    curved : bool
-        Make it ``inverse @ sinh(x1)`` instead, so that g is not linear.
+    ``z1 | y ~ N(+-mean1, I_k)``, ``z2 | y ~ N(+-mean2, I_m)``, m < k, ``x = (g(z1 - (z2, 0)), z2)``, with classes of
+    equal frequency. ``g^-1(x1) = inverse @ x1``, or ``inverse @ sinh(x1)`` where `curved`. The third classifier,
+    `nested`, looks at the first m coordinates of z1 only.
 
     Examples
     --------
@@ -428,15 +398,8 @@ class InputGradientModel:
 def paper_example(*, as_printed: bool = False) -> InputGradientModel:
     """Build the example with which the appendix shows that its condition can be met: k = 3, m = 2, means of ones.
 
-    Parameters
-    ----------
-    as_printed : bool
-        Use ``g^-1(x1) = M x1`` with the matrix M as printed, for which the condition's value is 104. The printed
-        value, -2, is that of ``g^-1(x1) = M.T x1``, which is built by default.
-
-    Returns
-    -------
-    InputGradientModel
+    `as_printed` uses ``g^-1(x1) = M x1`` with the matrix M as printed, for which the condition's value is 104. The
+    printed value, -2, is that of ``g^-1(x1) = M.T x1``, which is built by default.
 
     Examples
     --------

@@ -12,24 +12,14 @@ __all__ = ["hsic"]
 def hsic(
     x: torch.Tensor, y: torch.Tensor, *, bandwidth_x: float | None = None, bandwidth_y: float | None = None
 ) -> torch.Tensor:
-    """How dependent two paired samples are: the unbiased estimate of HSIC by Song et al. (2012).
+    """How dependent two paired samples of 4 or more rows are: the unbiased estimate of HSIC by Song et al. (2012).
 
     ``(trace(K_x K_y) + sum(K_x) sum(K_y) / ((n - 1)(n - 2)) - 2 sum(K_x K_y) / (n - 2)) / (n (n - 3))``
 
     where ``K_x[i, j] = exp(-|x_i - x_j|^2 / (2 bandwidth_x^2))`` off the diagonal and 0 on it, K_y likewise, and the
-    sums run over all entries. Its mean is 0 where x and y are independent, hence it is often negative there.
-
-    Parameters
-    ----------
-    x, y : Tensor of shape (n, ...)
-        One row per pair, 4 or more of them; what is in a row is flattened.
-    bandwidth_x, bandwidth_y : float, optional
-        By default the median of the distances that are not 0, as a constant: no gradient passes through it. Ties are
-        left out so that groups, where most distances are 0, have a bandwidth.
-
-    Returns
-    -------
-    Tensor of shape ()
+    sums run over all entries. Its mean is 0 where x and y are independent, hence it is often negative there. A
+    bandwidth is by default the median of the distances that are not 0, so that groups, where most distances are 0, have
+    one; no gradient passes through it.
 
     Examples
     --------

@@ -17,8 +17,9 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from setminus.core.orthogonalize import log_setminus, orthogonalize
-from setminus.estimators.frontier import Problem, gap_of, search
+from setminus.estimators.frontier import gap_of
 from setminus.estimators.principals import ProxyPrincipal
+from setminus.estimators.search import Problem, search
 from setminus.estimators.tuned import STRENGTHS, TunedOrthogonalClassifier
 from setminus_paper.fairness.training import EPOCHS, FairTask, trained, vanilla
 from setminus_paper.fairness.trials import (
@@ -166,9 +167,12 @@ def tuned_boosting(trials: Trials, *, tolerance: float = TOLERANCE) -> Predictio
     def fit(seed: int, rows: Codes) -> Any:
         model = TunedOrthogonalClassifier(
             _boosting(trials, seed),
-            ProxyPrincipal(_boosting(trials, seed)),
+            ProxyPrincipal(_boosting(trials, seed), method="mixture"),
             agg="sum",
             tolerance=tolerance,
+            confidence=None,
+            min_lead=0,
+            group_offsets=False,
             random_state=seed,
         )
         return model.fit(trials.x[rows], trials.y[rows], sensitive_features=trials.u[rows])

@@ -64,22 +64,11 @@ class LaftrTask(FairTask):
 
 
 def sum_of_cell_means(values: torch.Tensor, y: torch.Tensor, u: torch.Tensor, share: torch.Tensor) -> torch.Tensor:
-    """``sum over (u, y) of the mean of values over the rows of that group and label``.
+    """``sum over (u, y) of the mean of values over the rows of that group and label``, for each seed (first axis).
 
-    The means divide by the expected number of such rows in a batch, because the actual number may be 0.
-
-    Parameters
-    ----------
-    values : Tensor of shape (seeds, n)
-        For example an adversary's distance |guess - u|: the sum is 2 for a constant guess of 0.5, 0 for a perfect one.
-    y, u : Tensor of shape (seeds, n)
-        Labels and groups, 0 or 1.
-    share : Tensor of shape (seeds, 2, 2)
-        The share of all rows in each group (first) and label (second).
-
-    Returns
-    -------
-    Tensor of shape (seeds,)
+    The means divide by the expected number of such rows in a batch, because the actual number may be 0; `share`, of
+    shape (seeds, 2, 2), has the share of all rows in each group and label. For an adversary's distance |guess - u| the
+    sum is 2 where the guess is always 0.5, and 0 where it is perfect.
 
     Examples
     --------

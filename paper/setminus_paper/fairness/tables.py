@@ -31,19 +31,9 @@ PAPER = {"table4": TABLE4, "table5": TABLE5}
 
 @dataclass(frozen=True)
 class Method:
-    """A row of the tables.
+    """A row of the tables: a row of the paper's ("paper"), one of ours beyond them, or another library's ("peer").
 
-    Attributes
-    ----------
-    label : str
-        Name for readers.
-    fit : callable
-        From `Trials` to `Predictions`.
-    kind : "paper", "ours" or "peer"
-        A row of the paper's tables, one of ours beyond them, or another library's.
-    needs_group : bool
-        Whether the group has to be known when predicting.
-    encoding : {"onehot", "raw"}
+    `fit` maps `Trials` to `Predictions`; `needs_group` says whether the group has to be known when predicting.
     """
 
     label: str
@@ -83,18 +73,7 @@ METHODS: dict[str, Method] = {
 def runs(
     table: Table, scale: str, seeds: tuple[int, ...], methods: Sequence[str] = tuple(METHODS), known: Any = METHODS
 ) -> list[Run]:
-    """One run for each row. Both scales are the paper's, which takes minutes: the config does not name them.
-
-    Parameters
-    ----------
-    table : {"table4", "table5"}
-    scale : str
-    seeds : tuple of int
-    methods : sequence of str
-        Names of rows.
-    known : dict of str to Method
-        All rows that there are.
-    """
+    """One run for each row. Both scales are the paper's, which takes minutes: the config does not name them."""
     unknown = sorted({*methods} - {*known})
     if unknown:
         raise UserError(f"there is no method {', '.join(map(repr, unknown))}", do=f"there are {', '.join(known)}.")

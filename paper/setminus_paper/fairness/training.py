@@ -63,19 +63,9 @@ class TabularNetwork(nn.Module):  # type: ignore[misc]
 class SeedBatches(Batches):
     """Batches of shape (seeds, size, ...): each seed goes through its own rows in its own order.
 
-    An incomplete last batch is kept, as in PyTorch's loader and hence in the paper, unless it has fewer than
-    `MIN_BATCH` rows.
-
-    Parameters
-    ----------
-    *tensors : Tensor of shape (n, ...)
-        The table that all seeds share.
-    rows : Tensor of int64 of shape (seeds, rows)
-        Row numbers that each seed learns from.
-    size : int
-        Batch size of each seed.
-    seeds : sequence of int
-        Seeds of the permutations: the order of a seed's rows does not depend on the other seeds.
+    `rows`, of shape (seeds, rows), has the row numbers that each seed learns from. The order of a seed's rows does not
+    depend on the other seeds. An incomplete last batch is kept, as in PyTorch's loader and hence in the paper, unless
+    it has fewer than `MIN_BATCH` rows.
 
     Examples
     --------
@@ -129,20 +119,10 @@ class SeedBatches(Batches):
 
 
 class FairTask(Task):
-    """The paper's network for all seeds at once, trained by cross entropy.
+    """The paper's network for all seeds at once, trained by cross entropy to predict `target`, by default `trials.y`.
 
-    Parameters
-    ----------
-    trials : Trials
-    target : ndarray of int of shape (n,), optional
-        Labels to predict, 0 or 1, for each row of the table; `trials.y` by default.
-
-    Attributes
-    ----------
-    encoder, head : StackedLayers
-        From rows to representations, and from those to one logit.
-    predicted : list of (validation, test)
-        Probabilities of shape (seeds, rows) after each epoch.
+    `encoder` maps rows to representations, `head` those to one logit. `predicted` has the probabilities of the
+    validation and the test rows, of shape (seeds, rows), after each epoch.
     """
 
     def __init__(self, trials: Trials, target: Codes | None = None):

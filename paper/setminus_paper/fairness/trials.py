@@ -40,17 +40,9 @@ GERMAN_TEST = 0.2
 class Trials:
     """A table with two labels and two groups, and the training, validation and test rows of each seed.
 
-    Attributes
-    ----------
-    x : ndarray of shape (n, d)
-    y, u : ndarray of int of shape (n,)
-        Label and group, 0 or 1.
-    seeds : tuple of int
-        Seeds of the split, the networks, the batches and the noise.
-    train, validation, test : ndarray of int of shape (seeds, rows)
-        Row numbers of each part.
-    categorical : tuple of int
-        Columns of `x` that hold category codes.
+    `x` has the shape (n, d), with category codes in the columns `categorical`; `y` and `u` are label and group, 0 or 1.
+    `train`, `validation` and `test`, of shape (seeds, rows), have row numbers. `seeds` are those of the split, the
+    networks, the batches and the noise.
     """
 
     x: Floats
@@ -84,15 +76,7 @@ class Trials:
 
     @classmethod
     def from_split(cls, split: Split, seeds: Sequence[int], test: Split | None = None) -> Trials:
-        """Split a table anew for each seed.
-
-        Parameters
-        ----------
-        split : Split
-            `y` and `z1` with two values each.
-        seeds : sequence of int
-        test : Split, optional
-            Test rows of all seeds; without it each seed holds out its own fifth of `split`.
+        """Split a table anew for each seed; without `test` rows each seed holds out its own fifth of `split`.
 
         Examples
         --------
@@ -160,15 +144,8 @@ class Part:
 class Predictions:
     """Predictions of one method for all seeds.
 
-    Attributes
-    ----------
-    validation : Part or None
-        Predictions that pick the epoch; None where there is only one epoch.
-    test : Part
-    seconds : float
-        Time to train and predict per seed, the full classifier included.
-    settings : mapping of str to ndarray of shape (seeds, epochs)
-        Settings that the method chose on the validation rows.
+    `validation` picks the epoch; it is None where there is only one. `seconds` is the time to train and predict per
+    seed, the full classifier included. `settings`, each of shape (seeds, epochs), were chosen on the validation rows.
     """
 
     validation: Part | None
@@ -185,16 +162,7 @@ class Predictions:
 
 
 def count_tables(decisions: NDArray[np.bool_], y: Codes, u: Codes) -> Floats:
-    """Count rows by group, label and decision, for each seed and epoch.
-
-    Parameters
-    ----------
-    decisions : ndarray of bool of shape (seeds, epochs, rows)
-    y, u : ndarray of int of shape (seeds, rows)
-
-    Returns
-    -------
-    ndarray of shape (seeds, epochs, 2, 2, 2)
+    """Count rows by group, label and decision: (seeds, epochs, 2, 2, 2) from decisions of shape (seeds, epochs, rows).
 
     Examples
     --------
@@ -222,23 +190,11 @@ def best_epochs(part: Part, y: Codes, u: Codes) -> Codes:
 
 
 def measure(predictions: Predictions, trials: Trials, whole: Predictions | None = None) -> list[dict[str, Any]]:
-    """Accuracy and gaps on the test rows, for each seed.
+    """Accuracy and gaps on the test rows, for each seed; `eo_gap` is the sum over the labels, as in the paper.
 
-    Parameters
-    ----------
-    predictions : Predictions
-    trials : Trials
-        The rows that they were made from.
-    whole : Predictions, optional
-        The same method on ``trials.learning_from_all()``, for "test_oracle": a method that picks the epoch on the test
-        rows needs no validation rows. By default both rules read `predictions`.
-
-    Returns
-    -------
-    list of dict
-        For each seed "validation", with the epoch of the highest accuracy on the validation rows, "test_oracle", with
-        the epoch of the highest accuracy on the test rows, and "seconds_per_seed". `eo_gap` is the sum over the
-        labels, as in the paper.
+    "validation" has the epoch of the highest accuracy on the validation rows, "test_oracle" that of the highest on the
+    test rows. A method that picks the epoch on the test rows needs no validation rows: `whole` has its predictions
+    after ``trials.learning_from_all()``; by default both rules read `predictions`.
     """
     oracle = predictions if whole is None else whole
     y, u = trials.y[trials.test], trials.u[trials.test]

@@ -25,42 +25,17 @@ paths. It reads records only: nothing is measured.
 
 
 def rebuild(names: Iterable[str], results: Path, docs: Path) -> list[Path]:
-    """Write the pages of the documentation that show some experiments, with their pictures.
-
-    Parameters
-    ----------
-    names : iterable of str
-        The experiments; a page that shows none of them is left as it is.
-    results : Path
-        The folder of the records: ``results/NAME/records.jsonl``.
-    docs : Path
-        The folder of the pages.
-
-    Returns
-    -------
-    list of Path
-        What was written.
-    """
+    """Write the pages that show some of these experiments, with their pictures, from ``results/NAME/records.jsonl``."""
     wanted = {*names}
     modules = [import_module(module) for module in PAGES.values()]
     return [path for module in modules if wanted & {*module.RECORDS} for path in module.build(results, docs)]
 
 
 def render(template: str, **values: Any) -> str:
-    """Fill a template of this folder.
+    """Fill a template of this folder, such as ``laboratory.md.j2``; a missing value is an error.
 
-    Parameters
-    ----------
-    template : str
-        The name of its file, such as ``laboratory.md.j2``.
-    **values
-        What its placeholders hold; a missing one is an error. Besides jinja2's own filters a template has ``number``
-        (``{{ accuracy | number(".1%") }}``) and ``table``, which is `markdown_table`.
-
-    Returns
-    -------
-    str
-        Ends with one line break.
+    Besides jinja2's own filters a template has ``number`` (``{{ accuracy | number(".1%") }}``) and ``table``, which is
+    `markdown_table`.
     """
     return environment().get_template(template).render(values).rstrip("\n") + "\n"
 
@@ -80,20 +55,9 @@ def environment() -> jinja2.Environment:
 
 
 def markdown_table(rows: pd.DataFrame | Iterable[Sequence[Any]], heads: Sequence[str] | Mapping[str, str]) -> str:
-    r"""A Markdown table.
+    r"""A Markdown table of cells as they are to be shown; None and NaN are empty, ``|`` and ``\`` are escaped.
 
-    Parameters
-    ----------
-    rows : DataFrame, or iterable of sequences
-        Cells as they are to be shown; None and NaN are empty, ``|`` and ``\`` are escaped.
-    heads : sequence of str, or dict
-        The heading of each column; of a data frame a dictionary also chooses its columns, such as
-        ``{"accuracy": "accuracy, %"}``.
-
-    Returns
-    -------
-    str
-        Without a line break at its end.
+    `heads` are the headings of the columns; of a data frame a dictionary also chooses its columns.
 
     Examples
     --------

@@ -47,19 +47,9 @@ class Grid:
 
 
 def sample_grids(records: Sequence[Record], *, seed: Literal["first", "last"] = "first") -> list[Grid]:
-    """A grid for each domain, the same images in every row.
+    """A grid for each domain, the same images in every row; none where no record of the table has images.
 
-    Parameters
-    ----------
-    records : sequence of dict
-        All of one table.
-    seed : "first" or "last"
-        Of those for which most methods were measured.
-
-    Returns
-    -------
-    list of Grid
-        None where no record has images.
+    `seed` is the first or the last of those for which most methods were measured.
     """
     by_seed: dict[int, list[Record]] = {}
     order = [*TABLE1]
@@ -83,16 +73,7 @@ def sample_grids(records: Sequence[Record], *, seed: Literal["first", "last"] = 
 
 
 def draw_grids(grids: Sequence[Grid], path: str | os.PathLike[str], *, scale: int = 3) -> None:
-    """Draw grids side by side, every pixel of an image as a square of `scale` pixels.
-
-    Parameters
-    ----------
-    grids : sequence of Grid
-        All with the same rows.
-    path : path
-        A PNG file.
-    scale : int
-    """
+    """Draw grids of the same rows side by side as PNG, every pixel of an image as a square of `scale` pixels."""
     from PIL import Image, ImageDraw, ImageFont
 
     if not grids:

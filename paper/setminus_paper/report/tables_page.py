@@ -10,10 +10,10 @@ from setminus.files import atomic_write
 from setminus.records import read_records
 from setminus_paper.figures import draw_picture
 from setminus_paper.pages import markdown_table, render
-from setminus_paper.report import domain_adaptation as adaptation
+from setminus_paper.report import adaptation_tables as adaptation
 from setminus_paper.report import fairness_tables as fairness
 from setminus_paper.report import style_transfer as transfer
-from setminus_paper.report.adaptation_frame import CHOSEN, ESTIMATES, PAPER_SHIFT, RULES, frame_of
+from setminus_paper.report.adaptation_tables import CHOSEN, ESTIMATES, PAPER_SHIFT, RULES
 
 __all__ = ["RECORDS", "build", "write"]
 
@@ -74,7 +74,7 @@ def _transfer(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _adaptation(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    frame = frame_of(records)
+    frame = adaptation.frame_of(records)
     rows = adaptation.pair_rows(frame).xs(PAPER_SHIFT, level="shift")
     tables = {}
     for pair, own in rows.groupby(level="pair", sort=False):

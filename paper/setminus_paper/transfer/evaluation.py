@@ -14,7 +14,7 @@ from setminus.datasets.colored_digits import NEITHER, ColoredDigits
 from setminus.datasets.images import from_signed_nchw
 from setminus.errors import UserError
 from setminus.nn.cyclegan import CycleGAN
-from setminus.transfer.networks import signed, translate
+from setminus.transfer.translator import signed, translate
 
 __all__ = ["Latents", "TransferJudge", "TransferScores", "measured_latents", "oracle_latents", "score"]
 
@@ -22,37 +22,19 @@ ROWS_AT_ONCE = 256
 
 Ints = NDArray[np.int64]
 Latents = tuple[Ints, Ints]
-"""z1 and z2 of some images; -1 where there is no telling."""
+"""z1 and z2 of some images; -1 where they are unknown."""
 
 
 @dataclass(frozen=True)
 class TransferScores:
-    """Shares of translated images.
-
-    Parameters
-    ----------
-    z1 : float
-        Whose z1 is another one than before: the paper's Z1 accuracy.
-    z2 : float
-        Whose z2 is what it was: the paper's Z2 accuracy.
-    """
+    """Shares of translated images: whose z1 changed (the paper's Z1 accuracy), and whose z2 stayed (Z2 accuracy)."""
 
     z1: float
     z2: float
 
 
 def score(before: Latents, after: Latents) -> TransferScores:
-    """Compare the latents of images before and after their translation.
-
-    Parameters
-    ----------
-    before, after : (z1, z2)
-        Of the same images, in the same order. What cannot be told after the translation has neither changed to
-        something nor stayed.
-
-    Returns
-    -------
-    TransferScores
+    """Compare the latents of images before and after translation; an unknown one has neither changed nor stayed.
 
     Examples
     --------
@@ -74,63 +56,38 @@ def score(before: Latents, after: Latents) -> TransferScores:
 
 
 def oracle_latents(principal: nn.Module, orthogonal: nn.Module) -> Callable[[torch.Tensor], Latents]:
-    """The latents by the verdicts of two oracle classifiers, as the paper has them.
+    """The latents of images in [-1, 1] by the decisions of two oracle classifiers, as in the paper.
 
-    Parameters
-    ----------
-    principal, orthogonal : Module
-        From images to logits of shape (n, 2), trained where z1, or z2, is all that tells the domain.
-
-    Returns
-    -------
-    callable
-        From images in [-1, 1] to `Latents`.
+    Both map images to logits of shape (n, 2), and were trained where z1, or z2, alone predicts the domain.
     """
 
     def latents(images: torch.Tensor) -> Latents:
-        return _verdicts(principal, images), _verdicts(orthogonal, images)
+        return _decisions(principal, images), _decisions(orthogonal, images)
 
     return latents
 
 
 def measured_latents(images: torch.Tensor) -> Latents:
-    """The latents of colored digits by the colors of their pixels: nothing is learned.
-
-    Parameters
-    ----------
-    images : Tensor of shape (n, 3, height, width) in [-1, 1]
-
-    Returns
-    -------
-    Latents
-    """
+    """The latents of colored digits in [-1, 1] by the colors of their pixels: nothing is learned."""
     return ColoredDigits.measure_colors(from_signed_nchw(images.float().cpu().numpy()))
 
 
 class TransferJudge:
-    """Scores of a CycleGAN on images that it was not trained on.
+    """Scores of a CycleGAN on held-out images `a` and `b` of each domain.
 
-    Parameters
-    ----------
-    a, b : Tensor of shape (n, channels, height, width)
-        Held-out images of each domain.
-    **ways : callable
-        From images in [-1, 1] to `Latents`, by name, such as ``oracle=oracle_latents(...)``.
-
-    Notes
-    -----
-    Called with the networks, it gives for each way the scores over both domains, those of each direction, and for
-    each pair of ways the share of translated images on which they agree in both latents.
+    Each of `ways` maps images in [-1, 1] to `Latents`, such as ``oracle=oracle_latents(...)``. Called with the
+    networks, it returns ``{way: {"z1", "z2", "a_to_b": {"z1", "z2"}, "b_to_a": ...}, "agreement": share}``: the scores
+    over both domains and of each direction, and the share of translated images on which all ways agree in both latents.
     """
 
     def __init__(self, a: torch.Tensor, b: torch.Tensor, **ways: Callable[[torch.Tensor], Latents]):
         if not ways:
             raise UserError(
-                "no way to tell the latents came", do="give at least one, such as measured=measured_latents."
+                "no way to find the latents came", do="give at least one, such as measured=measured_latents."
             )
         self.real = {"a_to_b": signed(a), "b_to_a": signed(b)}
         self.ways = ways
-        self.before = {way: {d: tell(x) for d, x in self.real.items()} for way, tell in ways.items()}
+        self.before = {way: {d: find(x) for d, x in self.real.items()} for way, find in ways.items()}
 
     def __call__(self, networks: CycleGAN) -> dict[str, object]:
         """Translate, and compare."""
@@ -142,34 +99,23 @@ class TransferJudge:
         )
 
     def judge(self, translated: dict[str, torch.Tensor]) -> dict[str, object]:
-        """Compare images with their translations, which came in the order of the originals.
-
-        Parameters
-        ----------
-        translated : dict
-            "a_to_b" and "b_to_a".
-
-        Returns
-        -------
-        dict
-            ``{way: {"z1", "z2", "a_to_b": {"z1", "z2"}, "b_to_a": ...}, "agreement": share}``
-        """
-        after = {way: {d: tell(x) for d, x in translated.items()} for way, tell in self.ways.items()}
+        """Compare images with their translations "a_to_b" and "b_to_a", which are in the order of the originals."""
+        after = {way: {d: find(x) for d, x in translated.items()} for way, find in self.ways.items()}
         scores: dict[str, object] = {}
         for way in self.ways:
             both = score(_joined(self.before[way]), _joined(after[way]))
             each = {d: asdict(score(self.before[way][d], after[way][d])) for d in translated}
             scores[way] = {**asdict(both), **each}
         # of shape (ways, z1 and z2, images)
-        told = np.array([_joined(latents) for latents in after.values()])
-        scores["agreement"] = float((told == told[0]).all(axis=(0, 1)).mean())
+        found = np.array([_joined(latents) for latents in after.values()])
+        scores["agreement"] = float((found == found[0]).all(axis=(0, 1)).mean())
         return scores
 
 
-def _verdicts(network: nn.Module, images: torch.Tensor) -> Ints:
+def _decisions(network: nn.Module, images: torch.Tensor) -> Ints:
     with torch.no_grad():
-        verdicts = torch.cat([network(part).argmax(1) for part in images.split(ROWS_AT_ONCE)])
-    return np.asarray(verdicts.cpu().numpy())
+        decisions = torch.cat([network(part).argmax(1) for part in images.split(ROWS_AT_ONCE)])
+    return np.asarray(decisions.cpu().numpy())
 
 
 def _joined(latents: dict[str, Latents]) -> Latents:

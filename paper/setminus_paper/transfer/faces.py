@@ -22,8 +22,8 @@ from setminus.nn.networks import GaussianNoise, PhotoClassifier, seeded
 from setminus.progress import tracked
 from setminus.records import BESIDE
 from setminus.transfer.domain_classifiers import ClassifierConfig, DomainByColumn, fit_domain_classifier
-from setminus.transfer.networks import image_tensor, photo_networks, signed, translate
 from setminus.transfer.transfer_task import OrthogonalRatio, PairRatio
+from setminus.transfer.translator import image_tensor, photo_networks, signed, translate
 from setminus_paper.data.celeba import (
     CELEBA,
     CELEBA_GH,
@@ -54,21 +54,10 @@ LONG = ("vanilla", "orthogonal_oracle")
 class Size:
     """Size of a run.
 
-    Parameters
-    ----------
-    pixels, width, discriminator_width : int
-        Size of the images, channels of the generators and of the discriminators.
-    translation : Translation
-    short_steps : int, optional
-        Steps of the rows that are not `LONG`.
-    plain_share : float
-        Share of the steps with plain CycleGAN at the beginning, as in the paper's public code.
-    classifier : ClassifierConfig
-        Training of every classifier of faces.
-    clamp : float
-        Largest ratio of the domains' densities of z2 in the generators' loss, and the inverse of the smallest.
-    features : "inception" or "groups"
-        Features of the FID: the published network, or a classifier of the four groups.
+    `short_steps` are those of the rows that are not `LONG`; `plain_share` is the share of the steps with plain CycleGAN
+    at the beginning, as in the paper's public code. `classifier` is the training of every classifier of faces. `clamp`
+    is the largest ratio of the domains' densities of z2 in the generators' loss, and the inverse of the smallest.
+    `features` of the FID are those of the published network, or of a classifier of the four groups.
     """
 
     pixels: int = 128

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from setminus.errors import UserError
-from setminus.transfer.networks import signed
+from setminus.transfer.translator import signed
 
 __all__ = ["ClassifierFeatures", "frechet_distance"]
 
@@ -16,12 +16,7 @@ ROWS_AT_ONCE = 256
 
 
 class ClassifierFeatures(nn.Module):  # type: ignore[misc]
-    """What a classifier of images sees before its last layer.
-
-    Parameters
-    ----------
-    network : Module
-        With the part `features`, from images in [-1, 1] to numbers of shape (n, d), such as `PhotoClassifier`.
+    """The `features` of a classifier of images in [-1, 1], such as `PhotoClassifier`: its values before the last layer.
 
     Examples
     --------
@@ -45,19 +40,9 @@ def frechet_distance(
 ) -> float:
     """``|mean_r - mean_f|^2 + trace(cov_r + cov_f - 2 sqrt(cov_r cov_f))`` of the features of two sets of images.
 
-    Distances by different features, or from different numbers of images, cannot be compared.
-
-    Parameters
-    ----------
-    real, fake : Tensor of shape (n, 3, height, width)
-        As bytes, or in [-1, 1]; at least two of each, and better many more than there are features.
-    features : Module or "inception"
-        From images as bytes to features of shape (n, d), such as `ClassifierFeatures`. "inception" is the network of
-        the published FID, whose weights the package torch-fidelity downloads.
-
-    Returns
-    -------
-    float
+    Images are bytes or in [-1, 1], better many more than there are features. `features` maps images as bytes to
+    features of shape (n, d); "inception" is the network of the published FID, whose weights the package torch-fidelity
+    downloads. Distances by different features, or from different numbers of images, cannot be compared.
 
     Examples
     --------

@@ -35,7 +35,7 @@ from setminus.nn.networks import DigitClassifier, seeded
 from setminus.progress import tracked
 from setminus_paper.claims.over_seeds import Records, Summary, mean_bars
 from setminus_paper.data.images import load_images
-from setminus_paper.run import Run
+from setminus_paper.run import Run, Scale
 from setminus_paper.transfer.principals import CANDIDATES, TRM, LastLayer, fit_last_layer
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "METHODS", "charts", "plan", "summary"]
@@ -47,7 +47,6 @@ CLAIM = (
 DEFAULT_SEEDS = 3
 
 Floats = NDArray[np.float64]
-Scale = Literal["quick", "paper"]
 Stage = Literal["network", "last_layer"]
 
 MODEL = ColoredDigits(0.9, 0.8)

@@ -27,7 +27,7 @@ from setminus.invariant.trm import TrmConfig, encoder_of
 from setminus.nn.networks import DigitClassifier, seeded
 from setminus.nn.passes import prepare
 from setminus.transfer.domain_classifiers import ClassifierConfig, fit_domain_classifier, log_proba
-from setminus.transfer.networks import signed
+from setminus.transfer.translator import signed
 
 __all__ = [
     "CANDIDATES",
@@ -79,25 +79,11 @@ def fit_principal(
     seed: int,
     environments: EnvironmentConfig | None = None,
 ) -> nn.Module:
-    """Train a principal classifier of the domain.
+    """Train a principal classifier of the domain, from images in [-1, 1] to logits of shape (n, 2), frozen.
 
-    Parameters
-    ----------
-    source : {"oracle", "mldg", "trm", "fish"}
-        "oracle" fits one set in which only z1 predicts the domain; the others learn what several sets share.
-    sets : sequence of (Tensor, Tensor)
-        Images, as bytes or in [-1, 1], and int64 domains: one set for the oracle, otherwise two or more environments.
-    classifier : ClassifierConfig
-        Training of the oracle's classifier; the other methods use its width.
-    seed : int
-        Seed of the initial weights and of the batches.
-    environments : EnvironmentConfig, optional
-        Training of the other methods, of the method's own kind; its seed is replaced. By default the paper's values.
-
-    Returns
-    -------
-    Module
-        From images in [-1, 1] to logits of shape (n, 2), frozen in evaluation mode.
+    "oracle" fits one set in which only z1 predicts the domain; "mldg", "trm" and "fish" learn what two or more sets
+    (environments) share, with the width of `classifier` and the training of `environments`, by default the paper's
+    values.
 
     Examples
     --------
@@ -155,18 +141,9 @@ def fit_orthogonal_by_importance(
 
 
 class LastLayer(nn.Module):  # type: ignore[misc]
-    """A network's features with another last layer.
+    """A network's features with another last layer, whose logits are calibrated.
 
-    Attributes
-    ----------
-    features : Module
-        From inputs to features of shape (n, d), of the trained network.
-    head : Linear
-        From features to calibrated logits.
-    config : EnvironmentConfig
-        The chosen candidate.
-    gap : float
-        Largest difference of its held-out risks between environments.
+    `config` is the chosen candidate, `gap` the largest difference of its held-out risks between environments.
     """
 
     def __init__(self, features: nn.Module, head: nn.Module, config: EnvironmentConfig, gap: float):
@@ -190,30 +167,11 @@ def fit_last_layer(
 ) -> LastLayer:
     """Learn the last layer of a trained network again, by a method that compares environments.
 
-    The features are centered, projected on the leading principal components of all environments' rows together, and
-    scaled to variance 1. Each candidate starts from the pooled head on these, is fitted, calibrated on all held-out
-    rows, and judged by the gap between its held-out risks; the one with the smallest gap is kept.
-
-    Parameters
-    ----------
-    method : {"erm", "mldg", "trm", "fish"}
-    environments, held_out : sequence of (Tensor, Tensor)
-        Inputs (images as bytes or in [-1, 1]) and int64 labels of each environment: to fit heads, and to calibrate and
-        choose among them.
-    network : Module
-        Trained, for example by pooled "erm", with the parts `encoder` (or `features`) and `head`. It is not changed.
-    candidates : sequence of EnvironmentConfig, optional
-        Of the method's own kind, by default `CANDIDATES`.
-    n_components : int
-        At most; fewer where the features have fewer.
-    keep : float
-        Part of the pooled head's held-out gain over class frequencies that a candidate must reach: a constant head has
-        no gap either.
-
-    Returns
-    -------
-    LastLayer
-        In evaluation mode.
+    The features are centered, projected on at most `n_components` leading principal components of all environments'
+    rows together, and scaled to variance 1. Each candidate (by default `CANDIDATES`) starts from the pooled head on
+    these, is fitted, calibrated on all held-out rows, and judged by the gap between its held-out risks; the one with
+    the smallest gap is kept. It must reach the part `keep` of the pooled head's held-out gain over class frequencies: a
+    constant head has no gap either. `network` has the parts `encoder` (or `features`) and `head`, and is not changed.
 
     Examples
     --------

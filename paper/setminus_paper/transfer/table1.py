@@ -15,11 +15,11 @@ from torch import nn
 from setminus.datasets.colored_digits import ColoredDigits
 from setminus.invariant.environments import Environment
 from setminus.invariant.methods import METHODS as INVARIANT
-from setminus.nn.translation_networks import Norm
+from setminus.nn.cyclegan import Norm
 from setminus.progress import tracked
 from setminus.transfer.domain_classifiers import ClassifierConfig, fit_domain_classifier
-from setminus.transfer.networks import digit_networks, image_tensor, signed
 from setminus.transfer.transfer_task import OrthogonalRatio, PairRatio
+from setminus.transfer.translator import digit_networks, image_tensor, signed
 from setminus_paper.claims.fig2c import shrunk_digits
 from setminus_paper.published import TABLE1
 from setminus_paper.run import Run
@@ -56,25 +56,12 @@ LAST_LAYER_ROWS = 8_000
 class Size:
     """Size of a run.
 
-    Parameters
-    ----------
-    pixels, train_digits : int
-        Size and number of the training digits; the other digits are for scoring.
-    judged : int
-        Held-out images of each domain at each evaluation.
-    width, norm : int, str
-        Channels and normalisation of the generators; the paper has BatchNorm.
-    translation : Translation
-    classifier : ClassifierConfig
-        Training of the full and the principal classifier, whose probabilities matter.
-    judge_digits, judge : int, ClassifierConfig
-        Training of the oracles that score, of which only the decisions matter.
-    clamp : float
-        Largest ratio of the domains' densities of z2 in the generators' loss, and the inverse of the smallest.
-    learned : "network" or "last_layer"
-        What MLDG, TRM and Fish learn; the last layer alone, on the features of a pooled classifier, is ours.
-    environment_steps, environment_decay : int
-        Steps of MLDG, TRM and Fish on whole networks, and the step from which their rates are a tenth.
+    `judged` is the number of held-out images of each domain at each evaluation. The paper's `norm` is BatchNorm.
+    `classifier` trains the full and the principal classifier, whose probabilities matter, `judge` the oracles that
+    score, of which only the decisions matter. `clamp` is the largest ratio of the domains' densities of z2 in the
+    generators' loss, and the inverse of the smallest. `learned` is what MLDG, TRM and Fish learn; the last layer alone,
+    on the features of a pooled classifier, is ours. `environment_steps` are theirs on whole networks, and from
+    `environment_decay` on their rates are a tenth.
     """
 
     pixels: int = 28
@@ -127,18 +114,7 @@ SIZES: dict[Scale, Size] = {
 
 @dataclass(frozen=True)
 class Trial:
-    """The painted digits of one seed.
-
-    Attributes
-    ----------
-    x, y : Tensor
-        Images to train on, as bytes, and their domains.
-    a, b : Tensor
-        Held-out images of each domain, as bytes.
-    digits : uint8 array
-        The unpainted digits to train on.
-    seed : int
-    """
+    """The painted digits of one seed: `x` to train on, `a` and `b` held out; `digits` are those of `x` unpainted."""
 
     x: torch.Tensor
     y: torch.Tensor

@@ -18,8 +18,8 @@ from setminus.nn.cyclegan import CycleGAN
 from setminus.nn.passes import Precision, fast_precision
 from setminus.nn.training import Outcome, TrainingConfig, train
 from setminus.transfer.folder_translation import strip_png
-from setminus.transfer.networks import translate
 from setminus.transfer.transfer_task import TransferConfig, TransferTask
+from setminus.transfer.translator import translate
 from setminus_paper.transfer.evaluation import TransferJudge
 
 __all__ = ["JOB", "ROWS", "RestingTranslation", "Row", "Source", "Translation", "translated"]
@@ -35,16 +35,7 @@ SAMPLES = 8
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the tables.
-
-    Attributes
-    ----------
-    label : str
-    loss : "plain", "orthogonal" or "importance"
-        Adversarial loss of the generators.
-    source : str, optional
-        Origin of the principal classifier.
-    """
+    """One row of the tables: the adversarial loss of the generators, and the origin of the principal classifier."""
 
     label: str
     loss: Literal["plain", "orthogonal", "importance"]
@@ -91,28 +82,11 @@ def translated(
     seed: int,
     plain_steps: int = 0,
 ) -> dict[str, Any]:
-    """Train one row, and score it along the way.
+    """Train one row on the images of both domains, and score it along the way.
 
-    Parameters
-    ----------
-    networks : CycleGAN
-        Not trained yet.
-    domains : (Tensor, Tensor)
-        Training images of A and of B.
-    judge : TransferJudge
-        Scores by `oracle` and possibly by `measured` latents.
-    size : Translation
-    log_ratio : Module, optional
-        Log ratio of z2 in the generators' loss; None is plain CycleGAN.
-    seed : int
-    plain_steps : int
-        Steps with plain CycleGAN at the beginning.
-
-    Returns
-    -------
-    dict
-        Plain JSON: `z1`, `z2` and others as means over the last evaluations, `curves` and `losses` by step, `samples`
-        as PNG in base64.
+    `log_ratio` is that of z2 in the generators' loss; None is plain CycleGAN, as are the first `plain_steps`. Returns
+    plain JSON: `z1`, `z2` and others as means over the last evaluations, `curves` and `losses` by step, `samples` as
+    PNG in base64.
     """
     task = TransferTask(
         networks,

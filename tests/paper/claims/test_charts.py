@@ -5,7 +5,7 @@ import json
 from importlib import import_module
 
 import pytest
-from setminus_paper.experiments import LABORATORY
+from setminus_paper.reproduce import LABORATORY
 
 from setminus.charts.chart import Bars, Line, Points, Rule, Surface
 from tests.paper.claims.committed import committed, has_the_keys_of

@@ -14,7 +14,7 @@ from setminus_paper.claims.importance_against_formula import (
     measure_gaussians,
 )
 
-from setminus.core.bounds import importance_variance
+from setminus.core.importance import importance_variance
 from setminus.datasets.colored_digits import ColoredDigits
 
 SHORT = Schedule(rows=2000, steps=400, batch=32, rate=0.05)

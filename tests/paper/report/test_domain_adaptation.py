@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from setminus_paper.report.adaptation_frame import frame_of
+from setminus_paper.report.adaptation_tables import frame_of
 from setminus_paper.report.domain_adaptation import (
     charts,
     commands,

@@ -71,7 +71,7 @@ def test_notes_are_those_of_the_settings(digits, faces):
     digits[-1]["config"] |= {"norm": "group", "clamp": 30.0}
     assert noted(digits, "GroupNorm") and noted(digits, "clamped at 30")
     assert noted(faces, "3,200 men without blond hair") and noted(faces, "800 to 2,000 steps")
-    assert noted(faces, "Only rows with the same number of steps") and noted(faces, "last layer")
+    assert noted(faces, "Compare rows with the same number of steps") and noted(faces, "last layer")
     assert noted(faces, "The paper uses Inception") and not noted(faces, "GroupNorm")
     ratio = made_faces("orthogonal_oracle", log_ratio={"mean": [2.0, 0.0, 1.0, -1.0]})
     assert noted([ratio], "w_x \\ w_1 (Oracle) 2.0 and 1.0")

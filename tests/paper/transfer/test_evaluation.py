@@ -9,7 +9,7 @@ from setminus_paper.transfer.evaluation import TransferJudge, measured_latents, 
 
 from setminus.datasets.colored_digits import BACKGROUND_COLORS, DIGIT_COLORS  # noqa: E402
 from setminus.nn.cyclegan import CycleGAN  # noqa: E402
-from setminus.transfer.networks import image_tensor, signed, translate  # noqa: E402
+from setminus.transfer.translator import image_tensor, signed, translate  # noqa: E402
 
 
 class Repainted(torch.nn.Module):
@@ -97,5 +97,5 @@ def test_what_does_not_fit_is_refused(squares):
     split, x = squares
     with pytest.raises(ValueError, match="before has 600 and 600 images, after 2 and 600"):
         score((split.z1, split.z2), (split.z1[:2], split.z2))
-    with pytest.raises(ValueError, match="no way to tell the latents came"):
+    with pytest.raises(ValueError, match="no way to find the latents came"):
         TransferJudge(x, x)

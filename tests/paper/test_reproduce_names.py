@@ -6,7 +6,7 @@ from importlib import import_module
 from types import ModuleType
 
 import pytest
-from setminus_paper.experiments import EXPERIMENTS, find_names, load_view, plan_runs, records_of, reproduce
+from setminus_paper.reproduce import EXPERIMENTS, find_names, load_view, plan_runs, records_of, run_experiment
 
 from setminus.records import read_records
 
@@ -48,7 +48,7 @@ def test_every_name_has_an_experiment_and_its_charts(name):
 
 
 def test_names_are_known_without_loading_what_they_stand_for():
-    loaded = "import setminus_paper.experiments, sys; print(*(m for m in ('numpy', 'torch') if m in sys.modules))"
+    loaded = "import setminus_paper.reproduce, sys; print(*(m for m in ('numpy', 'torch') if m in sys.modules))"
     assert subprocess.check_output([sys.executable, "-c", loaded], text=True).strip() == ""
 
 
@@ -75,13 +75,13 @@ def test_shifts_reach_the_plan_once_each_and_the_command(toy, tmp_path, monkeypa
     monkeypatch.setattr(toy, "SHIFTS", (0.7,), raising=False)
     monkeypatch.setattr(toy, "plan", lambda *some, shifts=(0.7,), **more: asked.append(shifts) or plan(*some, **more))
     plan_runs("toy", scale="quick")
-    (record,) = reproduce("toy", tmp_path / "records.jsonl", seeds=1, methods=["halves"], shifts=[0.5, 0.9, 0.5])
+    (record,) = run_experiment("toy", tmp_path / "records.jsonl", seeds=1, methods=["halves"], shifts=[0.5, 0.9, 0.5])
     assert asked == [(0.7,), (0.5, 0.9)]
     assert record["command"].endswith("--methods halves --shifts 0.5,0.9,0.5")
 
 
 def test_a_record_says_how_to_repeat_it_and_what_is_claimed(toy, tmp_path):
-    records = reproduce("toy", tmp_path / "records.jsonl", seeds=1, methods=["halves"])
+    records = run_experiment("toy", tmp_path / "records.jsonl", seeds=1, methods=["halves"])
     assert records == read_records(tmp_path / "records.jsonl")
     assert records[0]["command"] == "setminus reproduce toy --scale quick --seeds 1 --methods halves"
     assert records[0]["claim"] == toy.CLAIM
@@ -90,7 +90,7 @@ def test_a_record_says_how_to_repeat_it_and_what_is_claimed(toy, tmp_path):
 
 def test_an_experiment_may_belong_to_another_section(toy, tmp_path, monkeypatch):
     monkeypatch.setattr(toy, "JOB", "tables", raising=False)
-    assert {record["job"] for record in reproduce("toy", tmp_path / "records.jsonl", seeds=1)} == {"tables"}
+    assert {record["job"] for record in run_experiment("toy", tmp_path / "records.jsonl", seeds=1)} == {"tables"}
 
 
 def test_a_figure_may_plan_the_runs_of_another_experiment(toy, tmp_path, monkeypatch):
@@ -99,10 +99,10 @@ def test_a_figure_may_plan_the_runs_of_another_experiment(toy, tmp_path, monkeyp
     vars(figure).update({**vars(toy), "DEFAULT_SEEDS": 1, "RECORDS_OF": "toy", "__name__": "toy_figure"})
     monkeypatch.setitem(sys.modules, "toy_figure", figure)
     assert (records_of("toy"), records_of("toy_figure")) == ("toy", "toy")
-    records = reproduce("toy_figure", tmp_path / "records.jsonl")
+    records = run_experiment("toy_figure", tmp_path / "records.jsonl")
     assert {record["command"] for record in records} == {"setminus reproduce toy --scale quick --seeds 1"}
     # what the figure needed is not measured again for the experiment itself
-    assert reproduce("toy", tmp_path / "records.jsonl", seeds=1) == records
+    assert run_experiment("toy", tmp_path / "records.jsonl", seeds=1) == records
 
 
 @pytest.mark.parametrize("name", ["fig3", "fig4"])

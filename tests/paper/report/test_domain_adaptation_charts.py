@@ -5,7 +5,8 @@ import json
 import altair as alt
 import numpy as np
 import pytest
-from setminus_paper.report.adaptation_charts import (
+from setminus_paper.report.adaptation_tables import frame_of
+from setminus_paper.report.domain_adaptation import (
     class_chart,
     feature_charts,
     frequency_charts,
@@ -13,7 +14,6 @@ from setminus_paper.report.adaptation_charts import (
     shift_charts,
     signs_of,
 )
-from setminus_paper.report.adaptation_frame import frame_of
 
 from setminus.charts.chart import Bars, Line, Points, Rule, sign_of
 from setminus.charts.picture import draw
