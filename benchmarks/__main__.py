@@ -5,17 +5,39 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-PARTS = ("speed", "training", "scoring", "peers", "table_peers", "proxy", "adapters")
+PARTS = (
+    "speed",
+    "training",
+    "scoring",
+    "peers",
+    "table_peers",
+    "proxy",
+    "adapters",
+    "collapse",
+    "promises",
+    "verdicts",
+)
 
 
 def main() -> None:
-    """Run a part, or all; ``peers`` and ``adapters`` also rebuild ``docs/peers.md``."""
+    """Run a part, or all; ``peers`` and ``adapters`` also rebuild their pages."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("what", nargs="?", default="all", choices=["all", *PARTS])
-    parser.add_argument("--seeds", type=int, default=5, help="splits of peers, proxy and adapters (default: 5)")
+    parser.add_argument("--seeds", type=int, help="splits of peers (default: 10), the others (default: 5)")
     parser.add_argument("--again", metavar="TEXT", help="first remove the records of methods with TEXT in their name")
+    parser.add_argument("--jobs", type=int, default=1, help="processes of peers and adapters (default: 1)")
+    parser.add_argument(
+        "--only",
+        metavar="TEXT",
+        default="",
+        help="methods of peers and adapters, parts of promises, with TEXT in their name",
+    )
+    parser.add_argument("--part", choices=["development", "test", "all"], default="all", help="which sets and settings")
+    parser.add_argument("--sets", metavar="NAMES", help="sets of peers, joined by commas (default: those of --part)")
+    parser.add_argument("--scores", type=Path, help="folder that keeps the base models' scores of peers for later runs")
     parser.add_argument("--repeats", type=int, default=9, help="repeats of each timing of speed (default: 9)")
     parser.add_argument("--rows", type=int, default=50_000_000, help="rows of the file of scoring (default: 50000000)")
+    parser.add_argument("--simulations", type=int, default=1000, help="data sets of promises (default: 1000)")
     parser.add_argument("--results", type=Path, default=Path("results"), help="where records are (default: results)")
     parser.add_argument("--docs", type=Path, default=Path("docs"), help="where pages go (default: docs)")
     args = parser.parse_args()
@@ -42,9 +64,18 @@ def main() -> None:
 
         scoring.run(args.rows, records=records("scoring"))
     if "peers" in wanted:
-        from benchmarks import peers
+        from benchmarks import fairness_sets, peers
 
-        peers.run(range(args.seeds), peers.METHODS, records("peers"), again=args.again)
+        part = [name for name, entry in fairness_sets.SETS.items() if args.part in (entry.role, "all")]
+        peers.run(
+            args.sets.split(",") if args.sets else part,
+            range(peers.SEEDS if args.seeds is None else args.seeds),
+            [method for method in peers.METHODS if args.only in method.name],
+            records("peers"),
+            again=args.again,
+            jobs=args.jobs,
+            scores=args.scores,
+        )
     if "table_peers" in wanted:
         from benchmarks import table_peers
 
@@ -52,12 +83,39 @@ def main() -> None:
     if "proxy" in wanted:
         from benchmarks import proxy
 
-        proxy.run(range(args.seeds), records("proxy"), again=args.again)
+        proxy.run(range(5 if args.seeds is None else args.seeds), records("proxy"), again=args.again)
     if "adapters" in wanted:
-        from benchmarks import adapters
+        from benchmarks import adapter_settings, adapters, adapters_page
 
-        adapters.run(range(args.seeds), records("adapters"), again=args.again)
-    if {"peers", "adapters"} & {*wanted}:
+        settings = {"development": adapter_settings.DEVELOPMENT, "test": adapter_settings.TEST}
+        adapters.run(
+            range(5 if args.seeds is None else args.seeds),
+            records("adapters"),
+            again=args.again,
+            jobs=args.jobs,
+            settings=settings.get(args.part, adapter_settings.SETTINGS),
+            names=[name for name in adapters.METHODS if args.only in name],
+        )
+        print(*adapters_page.build(args.results, args.docs), sep="\n")
+    if "collapse" in wanted:
+        from benchmarks import collapse
+
+        collapse.run(range(5 if args.seeds is None else args.seeds), records("collapse"), again=args.again)
+        print(collapse.picture(records("collapse"), args.docs / "collapse.png"))
+    if "promises" in wanted:
+        from benchmarks import promises
+
+        promises.run(records("promises"), sets=args.simulations, again=args.again, only=args.only)
+    if "verdicts" in wanted:
+        from benchmarks import adapter_settings, verdicts
+
+        settings = {"development": adapter_settings.DEVELOPMENT, "test": adapter_settings.TEST}
+        verdicts.run(
+            range(5 if args.seeds is None else args.seeds),
+            records("verdicts"),
+            settings.get(args.part, adapter_settings.SETTINGS),
+        )
+    if "peers" in wanted:
         from benchmarks import peers_page
 
         print(*peers_page.build(args.results, args.docs), sep="\n")

@@ -1,6 +1,6 @@
 """Other libraries, each wrapped once and called as its documentation says: ``pip install "setminus[bench]"``.
 
-Fairlearn, AIF360 and OxonFair for equalized odds, LEACE for concept erasure, skada for domain adaptation.
+Fairlearn, AIF360, OxonFair and error-parity for equalized odds, LEACE for concept erasure, skada for domain adaptation.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn import config_context, set_config
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.svm import SVC
 
@@ -32,15 +32,18 @@ class Scored:
 
     Attributes
     ----------
-    proba : ndarray of shape (n, 2) or (n, 4)
-        p(y=0 | x), p(y=1 | x), and for methods that infer the group also p(u=0 | x), p(u=1 | x).
+    proba : ndarray of shape (n, 2)
+        p(y=0 | x), p(y=1 | x).
     y, u : ndarray of shape (n,)
         Labels 0 and 1, and groups.
+    given : ndarray of shape (n, 2, groups) or None
+        p(u | y, x) for y of 0 and 1, for methods that infer the group.
     """
 
     proba: Floats
     y: NDArray[Any]
     u: NDArray[Any]
+    given: Floats | None = None
 
     @property
     def decisions(self) -> NDArray[np.bool_]:
@@ -49,8 +52,15 @@ class Scored:
 
     @property
     def group_codes(self) -> Floats:
-        """Groups as 0.0 and 1.0, in the order of their names."""
+        """Groups as 0.0, 1.0, ..., in the order of their names."""
         return np.unique(self.u, return_inverse=True)[1].astype(float)
+
+    @property
+    def with_groups(self) -> Floats:
+        """The probabilities of the labels and, where groups are inferred, of the groups: p(u | x)."""
+        if self.given is None:
+            return self.proba
+        return np.column_stack([self.proba, (self.proba[:, :, None] * self.given).sum(axis=1)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +78,8 @@ class Answer:
         The gap that was asked for.
     settings : mapping
         Settings that the fit chose.
+    score : ndarray of shape (n,) or None
+        What ranks the rows, where that is no probability.
     """
 
     predictions: NDArray[Any]
@@ -75,6 +87,7 @@ class Answer:
     seconds: float
     tolerance: float | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    score: Floats | None = None
 
 
 def threshold_optimizer(tune: Scored, test: Scored, seed: int) -> Answer:
@@ -130,7 +143,7 @@ def calibrated_equalized_odds(tune: Scored, test: Scored, seed: int) -> Answer:
     """AIF360's CalibratedEqualizedOdds: some scores of one group replaced by its base rate."""
     library = load("aif360.sklearn.postprocessing", "aif360")
     start = time.perf_counter()
-    frames = [pd.DataFrame(rows.proba[:, :2], index=pd.Index(rows.u, name="group")) for rows in (tune, test)]
+    frames = [pd.DataFrame(rows.proba, index=pd.Index(rows.u, name="group")) for rows in (tune, test)]
     model = library.CalibratedEqualizedOdds("group", random_state=seed)
     model.fit(frames[0], pd.Series(tune.y, index=frames[0].index))
     seconds = time.perf_counter() - start
@@ -138,19 +151,41 @@ def calibrated_equalized_odds(tune: Scored, test: Scored, seed: int) -> Answer:
     return Answer(proba.argmax(axis=1), proba[:, 1], seconds)
 
 
-def oxonfair(tune: Scored, test: Scored, tolerances: Sequence[float], *, inferred: bool = False) -> Iterator[Answer]:
-    """OxonFair: a threshold for each group, known or inferred, searched for accuracy within a summed gap."""
+def error_parity(tune: Scored, test: Scored, tolerances: Sequence[float], seed: int) -> Iterator[Answer]:
+    """error-parity's RelaxedThresholdOptimizer: randomised thresholds for each group from a linear program."""
+    install = 'pip install "setminus[parity]" && pip install --no-deps error-parity==0.3.12'
+    library = load("error_parity", "error-parity", install)
+    for tolerance in tolerances:
+        start = time.perf_counter()
+        model = library.RelaxedThresholdOptimizer(
+            predictor=lambda rows: rows[:, 1], constraint="equalized_odds", tolerance=tolerance, seed=seed
+        )
+        with warnings.catch_warnings(action="ignore"):
+            model.fit(tune.proba, tune.y, group=tune.group_codes.astype(int))
+        seconds = time.perf_counter() - start
+        predictions = np.asarray(model.predict(test.proba, group=test.group_codes.astype(int))).astype(int)
+        yield Answer(predictions, None, seconds, tolerance)
+
+
+def oxonfair(
+    tune: Scored, test: Scored, tolerances: Sequence[float], *, inferred: bool = False, agg: str = "sum"
+) -> Iterator[Answer]:
+    """OxonFair: a threshold for each group, known or inferred, searched for accuracy within a gap."""
     library = load("oxonfair", "oxonfair")
     metrics = library.group_metrics
+    # its equalized odds is the mean of the two differences, ours their sum or the larger
+    constraint, scale = (metrics.equalized_odds, 0.5) if agg == "sum" else (metrics.equalized_odds_max, 1.0)
     start = time.perf_counter()
     groups: Any = (lambda rows: rows[:, 2:].copy()) if inferred else False
-    model = library.FairPredictor(_Given(), library.DataDict(tune.y, tune.proba, tune.u), inferred_groups=groups)
-    # its equalized odds is the mean of the two differences, ours their sum
-    model.fit(metrics.accuracy, metrics.equalized_odds, tolerances[0] / 2)
+    # with three groups or more, its further group of uncertain rows makes the grid too large for the memory
+    options = {"threshold": 0} if inferred and len(np.unique(tune.u)) > 2 else {}
+    seen = library.DataDict(tune.y, tune.with_groups, tune.u)
+    model = library.FairPredictor(_Given(), seen, inferred_groups=groups, **options)
+    model.fit(metrics.accuracy, constraint, scale * tolerances[0])
     seconds = time.perf_counter() - start
-    rows = library.DataDict(test.y, test.proba, test.u)
+    rows = library.DataDict(test.y, test.with_groups, test.u)
     for tolerance in tolerances:
-        model.fit(metrics.accuracy, metrics.equalized_odds, tolerance / 2, recompute=False)
+        model.fit(metrics.accuracy, constraint, scale * tolerance, recompute=False)
         proba = model.predict_proba(rows, force_normalization=True)[:, 1]
         yield Answer(np.asarray(model.predict(rows)), proba, seconds, tolerance, {"offset": model.offset.tolist()})
 
@@ -166,10 +201,8 @@ def skada(
     method: str, X: Floats, y: NDArray[np.int64], sample_domain: NDArray[np.int64], seed: int, **options: Any
 ) -> Callable[[Floats], NDArray[np.int64]]:
     """A method of skada, by its name there, with scikit-learn's SVC; "" is the SVC without adaptation."""
-    with config_context():
-        library = load("skada", "skada")
-        # importing it sets this for good; the context restores the setting
-        set_config(enable_metadata_routing=True)
+    library = load("skada", "skada")
+    with config_context(enable_metadata_routing=True):
         if method == "JDOTClassifier":
             model = library.JDOTClassifier(SVC(random_state=seed), metric="hinge", **options)
         else:
@@ -207,13 +240,14 @@ class _Given(ClassifierMixin, BaseEstimator):
         return self.predict_proba(X).argmax(axis=1)
 
 
-def load(module: str, package: str) -> Any:
-    """Import a library without its warnings about optional dependencies."""
+def load(module: str, package: str, install: str = 'pip install "setminus[bench]"') -> Any:
+    """Import a library without its warnings about optional dependencies and without its settings of scikit-learn."""
     logging.disable(logging.WARNING)
     try:
-        with warnings.catch_warnings(action="ignore"):
+        # skada enables metadata routing for the whole process when it is imported
+        with config_context(), warnings.catch_warnings(action="ignore"):
             return importlib.import_module(module)
     except ImportError as error:
-        raise ImportError(f'this comparison needs {package}: pip install "setminus[bench]"') from error
+        raise ImportError(f"this comparison needs {package}: {install}") from error
     finally:
         logging.disable(logging.NOTSET)

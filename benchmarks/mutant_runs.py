@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,10 @@ __all__ = ["Covered", "cover", "in_fork", "mirror", "outcome", "preload"]
 COPIED = ("src", "paper", "tests", "benchmarks", "pyproject.toml", "README.md", "SECURITY.md")
 OURS = ("setminus", "setminus_paper", "tests", "benchmarks", "__main__")
 MEMORY = 12 << 30
-"""Bytes of address space of one run: a mutant that asks for more fails."""
+"""Bytes of private memory of one run: a mutant that asks for more fails. Not of addresses: V8 reserves more of them."""
+
+PATIENCE = 300
+"""Seconds that a test may take beyond ten times its own: one that waits for ever uses no time of the processor."""
 
 DIE_WITH_PARENT = 1
 """PR_SET_PDEATHSIG of prctl(2): a run that is stopped leaves nothing behind."""
@@ -68,6 +72,21 @@ class Covered:
         package, stem = Path(path).parts[-2], Path(path).stem
         beside = {test for test in self.seconds if test.startswith((f"tests/{package}/test_{stem}", f"{path}::"))}
         return sorted(tests, key=self.seconds.__getitem__) + sorted(beside - tests, key=self.seconds.__getitem__)
+
+    def within(self, tests: Sequence[str], budget: float | None) -> list[str]:
+        """The quickest of these tests that take no longer than `budget` seconds together, in the same order.
+
+        Examples
+        --------
+        >>> Covered({"one": 2.0, "two": 9.0, "three": 1.0}, {}, []).within(["one", "two", "three"], 4)
+        ['one', 'three']
+        """
+        if budget is None:
+            return list(tests)
+        quickest = sorted(tests, key=self.seconds.__getitem__)
+        ends = accumulate(self.seconds[test] for test in quickest)
+        fitting = {test for test, end in zip(quickest, ends, strict=True) if end <= budget}
+        return [test for test in tests if test in fitting]
 
 
 def mirror(root: Path, tree: Path) -> None:
@@ -122,12 +141,12 @@ def outcome(path: str, change: Callable[[bytes], bytes], tests: Sequence[str], c
     try:
         file.write_bytes(changed)
         compiled.unlink()
-        code = in_fork(lambda: _pytest(tree, tests, limit=limit), 20 * limit)
+        code = in_fork(lambda: _pytest(tree, tests, [_Alarm(covered.seconds)], limit=limit), 20 * limit)
     finally:
         file.write_bytes(original)
         os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
         compiled.write_bytes(kept)
-    return "timeout" if code in (None, -signal.SIGXCPU) else "survived" if code == 0 else "killed"
+    return "timeout" if code in (None, -signal.SIGXCPU, -signal.SIGALRM) else "survived" if code == 0 else "killed"
 
 
 def in_fork(work: Callable[[], int], seconds: float) -> int | None:
@@ -197,7 +216,7 @@ def _pytest(tree: Path, tests: Sequence[str], plugins: Sequence[object] = (), *,
     os.environ |= ENVIRONMENT | {"PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree / 'paper'}"}
     sys.dont_write_bytecode = limit is not None
     sys.path[:0] = [str(tree / "src"), str(tree / "paper")]
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     if limit is not None:
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -218,6 +237,17 @@ class _Order:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
         items[:] = sorted((one for one in items if one.nodeid in self.at), key=lambda one: self.at[one.nodeid])
+
+
+class _Alarm:
+    """Ends the process at a test that takes far longer than it did without a mutant."""
+
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self.seconds = seconds
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: Any) -> None:
+        signal.alarm(PATIENCE + math.ceil(10 * self.seconds[item.nodeid]))
 
 
 class _Recorder:

@@ -1,279 +1,246 @@
-"""The page ``docs/peers.md`` and its picture, from the records of ``peers`` and ``adapters`` alone."""
+"""The pages ``docs/peers.md`` and ``docs/peers-sets.md`` and their pictures, from the records of ``peers``."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jinja2
 import numpy as np
-import pandas as pd
 from setminus_paper.pages import markdown_table
-from setminus_paper.report.adaptation_frame import split, spread
-from setminus_paper.tables import mean_spread, paired_difference, to_frame
 
+from benchmarks.fairness_sets import SETS
+from benchmarks.frontiers import BASE, FLOOR, GAP, Comparison, Point, Points, comparisons, points_of, pooled, verdict
+from benchmarks.frontiers import CERTIFIED as CERTIFICATE
 from setminus.charts.chart import Chart, Line
 from setminus.charts.picture import draw
 from setminus.records import read_records
 
 Record = dict[str, Any]
 
-OURS = {False: "setminus tuned, proxy mixture", True: "setminus tuned, group"}
-"""The row of ours to compare with, by whether the group is needed to predict."""
-ADAPTER = "setminus vada_orthogonal"
-METRICS = ("accuracy", "equalized_odds_sum", "equalized_odds_max", "demographic_parity", "auc", "log_loss")
-ABOUT = {
-    "Fairlearn ThresholdOptimizer": "randomised thresholds for each group",
-    "Fairlearn ThresholdOptimizer, cross-fitted": "the same on out-of-fold scores of all rows",
+OURS = {False: "setminus", True: "setminus, group"}
+"""The method of ours to compare with, by whether the group is known when predicting."""
+CERTIFIED = {False: "setminus, 95 %", True: "setminus, group, 95 %"}
+"""The same with a certificate."""
+PEERS = {
     "Fairlearn ExponentiatedGradient": "a random mixture of refitted models",
-    "AIF360 EqOdds": "labels flipped at random",
-    "AIF360 CalibratedEqOdds": "scores of one group replaced at random; it equalizes a weighted error, not both rates",
-    "OxonFair, group": "a threshold for each group",
-    "OxonFair, group, cross-fitted": "the same on out-of-fold scores of all rows",
-    "OxonFair, inferred groups": "a threshold for each group that a model infers",
-    "OxonFair, inferred groups, cross-fitted": "the same on out-of-fold scores of all rows",
+    "OxonFair, inferred groups": "a threshold for each group that a model infers; at most 4 groups",
+    "LinearPost (written here)": "linear in p(u, y given x), by a linear program",
+    "Fairlearn ThresholdOptimizer": "random choice between thresholds of each group",
+    "error-parity": "the same with a tolerance",
+    "AIF360 EqOdds": "labels changed at random; 2 groups",
+    "AIF360 CalibratedEqOdds": "scores of one group replaced at random; equalizes a weighted error; 2 groups",
+    "OxonFair, group": "a threshold for each group; at most 4 groups",
+    "LinearPost (written here), group": "linear in p(u, y given x), by a linear program",
 }
-"""Each peer in a few words, in the order of the page."""
-README_ROWS = (
-    ("base", None),
-    ("setminus tuned, proxy mixture", 0.02),
-    ("setminus tuned, proxy mixture", 0.05),
-    ("OxonFair, inferred groups", 0.05),
-    ("Fairlearn ExponentiatedGradient", 0.02),
-    ("Fairlearn ThresholdOptimizer", None),
-)
-LEFT_OUT = (
-    *("AIF360 CalibratedEqOdds", "setminus formula, proxy mixture", "setminus formula, group"),
-    *("setminus tuned, proxy score", "setminus importance weights"),
-)
-"""In the table only: the first is far outside the picture, the others are not the rows to use."""
+"""Each peer in a few words, in the order of the page: first those that do not need the group when predicting."""
+LEFT_OUT = ("AIF360 CalibratedEqOdds", "setminus formula", "setminus formula, group")
+"""In the tables only: the first is far outside the pictures, the others are not the methods to use."""
 
 
 def build(results: Path, docs: Path) -> list[Path]:
-    """Write the page and its picture."""
-    peers, adapters = (read_records(results / name / "records.jsonl") for name in ("peers", "adapters"))
-    docs.mkdir(parents=True, exist_ok=True)
-    page, picture = docs / "peers.md", docs / "peers.png"
-    page.write_text(write(peers, adapters), encoding="utf-8")
-    draw(charts(points_of(peers)), picture, columns=2)
-    return [page, picture]
+    """Write both pages and a picture for each set."""
+    peers = read_records(results / "peers" / "records.jsonl")
+    (docs / "peers").mkdir(parents=True, exist_ok=True)
+    written = [docs / "peers.md", docs / "peers-sets.md"]
+    for page, text in zip(written, write(peers), strict=True):
+        page.write_text(text, encoding="utf-8")
+    for name, points in points_of(peers).items():
+        written.append(docs / "peers" / f"{name}.png")
+        draw(charts(name, points), written[-1], columns=2)
+    return written
 
 
-@dataclass(frozen=True, eq=False)
-class Point:
-    """A method at one tolerance: `values` has a row per seed and a column per metric."""
-
-    name: str
-    tolerance: float | None
-    needs_attribute: bool
-    deterministic: bool
-    values: pd.DataFrame
-    seconds: float
-
-    @property
-    def gap(self) -> float:
-        """The mean summed equalized-odds gap."""
-        return float(self.values["equalized_odds_sum"].mean())
-
-    @property
-    def accuracy(self) -> float:
-        """The mean accuracy."""
-        return float(self.values["accuracy"].mean())
-
-    def text(self, metric: str) -> str:
-        """Mean ± standard deviation over the splits."""
-        values = self.values[metric]
-        if values.isna().any():
-            return ""
-        std = f" ± {values.std():.3f}" if len(values) > 1 else ""
-        return f"{values.mean():.4f}{std}" if metric == "accuracy" else f"{values.mean():.3f}{std}"
-
-
-def points_of(records: Sequence[Record]) -> dict[str, list[Point]]:
-    """The points of each method by rising tolerance: the base, ours, and the others in the order of the records.
-
-    A method counts only with every seed that there is, so that all means are over the same splits.
-    """
-    frame = to_frame(records).drop_duplicates(["name", "tolerance", "seed"], keep="last").sort_values("seed")
-    seeds = frame["seed"].nunique()
-    points: dict[str, list[Point]] = {}
-    order = list(dict.fromkeys(record["name"] for record in records))
-    for (name, tolerance), own in frame.groupby(["name", "tolerance"], sort=True, dropna=False):
-        if len(own) == seeds:
-            asked = None if tolerance is None or np.isnan(tolerance) else float(tolerance)
-            flags = bool(own["needs_attribute"].iloc[0]), bool(own["deterministic"].iloc[0])
-            values = own.set_index("seed")[[*METRICS]].astype(float)
-            points.setdefault(name, []).append(Point(name, asked, *flags, values, float(own["seconds"].median())))
-    # the common base, then ours, then the others
-    names = sorted(points, key=lambda name: (name != "base", not name.startswith("setminus"), order.index(name)))
-    return {name: points[name] for name in names}
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Our accuracy less a peer's at the peer's gap, its standard error, our smallest gap, and our AUC there."""
-
-    accuracy: float
-    error: float
-    smallest_gap: float
-    auc: float
-
-    def outcome(self, gap: float) -> str:
-        """Who is ahead, beyond two standard errors."""
-        if gap < self.smallest_gap:
-            return f"beyond our reach ({self.smallest_gap:.3f})"
-        # written so that one seed, which has no error, is level
-        clear = abs(self.accuracy) > 2 * self.error
-        return "level" if not clear else "we win" if self.accuracy > 0 else "we lose"
-
-
-def compare(peer: Point, points: dict[str, list[Point]]) -> Comparison:
-    """Ours with the same knowledge of the group, on the straight line between its two points around the peer's gap.
-
-    The line runs through the points of ours, the base included, that no other of ours beats in both means.
-    """
-    path: list[Point] = []
-    for point in sorted(points[OURS[peer.needs_attribute]] + points["base"], key=lambda p: (p.gap, -p.accuracy)):
-        if not path or point.accuracy > path[-1].accuracy:
-            path.append(point)
-    gaps = [point.gap for point in path]
-    right = int(np.clip(np.searchsorted(gaps, peer.gap), 1, len(path) - 1))
-    low, high = path[right - 1], path[right]
-    share = float(np.clip((peer.gap - low.gap) / (high.gap - low.gap), 0, 1))
-    between = (1 - share) * low.values + share * high.values
-    ahead = between["accuracy"] - peer.values["accuracy"]
-    mean = float(ahead.mean())
-    if 0 < share < 1:
-        # on a split where ours has the larger gap it gains by the slope: the noise of the gaps belongs to the error
-        slope = (high.accuracy - low.accuracy) / (high.gap - low.gap)
-        ahead = ahead - slope * (between["equalized_odds_sum"] - peer.values["equalized_odds_sum"])
-    error = float(ahead.std() / np.sqrt(len(ahead))) if len(ahead) > 1 else float("nan")
-    return Comparison(mean, error, gaps[0], float(between["auc"].mean()))
-
-
-def write(peers: Sequence[Record], adapters: Sequence[Record] = ()) -> str:
-    """The page as Markdown."""
-    points = points_of(peers)
-    names = ("setminus formula, group", "base")
-    formula, base = (points[name][0].values.mean() if name in points else None for name in names)
-    strengths = [record["metrics"]["strength"] for record in peers if record["name"] in OURS.values()]
-    here = Path(__file__).parent
+def write(peers: Sequence[Record]) -> tuple[str, str]:
+    """Both pages as Markdown: the summary, and all rows of every set."""
     # Markdown, not HTML: nothing in it comes from a user
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(here), undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters |= {"table": markdown_table, "number": format}
+    sets = points_of(peers)
+    certified = any(CERTIFIED[False] in points for points in sets.values())
     values = {
-        "seeds": len({record["seed"] for record in peers}),
-        "rows": [_row(point) for path in points.values() for point in path],
-        "comparisons": comparison_rows(points),
+        "names": [*sets],
+        "sets": [_set_row(name, points, peers) for name, points in sets.items()],
+        "splits": max(len(point.values) for points in sets.values() for path in points.values() for point in path),
+        "summary": summary_rows(sets, OURS),
+        "certified": summary_rows(sets, CERTIFIED) if certified else None,
+        "by_set": by_set_rows(sets, OURS),
+        "behind": behind_rows(sets, OURS),
+        "promises": promise_rows(sets),
+        "tolerances": [f"{t:g}" for t in sorted({r["config"]["tolerance"] for r in peers} - {None})],
+        "times": time_rows(sets),
+        "formula": _formula(sets),
         "iterations": next((r["config"]["max_iter"] for r in peers if "max_iter" in r["config"]), "no"),
-        "formula": formula,
-        "base": base,
-        "strengths": np.quantile(strengths, [0.1, 0.9]).tolist(),
-        "adapters": adapter_tables(adapters) if adapters else None,
+        "details": [
+            {"name": name, "about": SETS[name].about, "role": SETS[name].role, "rows": [*_rows(points)]}
+            for name, points in sets.items()
+        ],
     }
-    return environment.get_template("peers.md.j2").render(values).rstrip("\n") + "\n"
+    pages = (environment.get_template(name).render(values) for name in ("peers.md.j2", "peers_sets.md.j2"))
+    first, second = (page.rstrip("\n") + "\n" for page in pages)
+    return first, second
 
 
 def readme_table(peers: Sequence[Record]) -> str:
-    """A few rows of the page as Markdown, for the README."""
-    points = points_of(peers)
-    rows = [
-        [
-            point.name + ("" if point.tolerance is None else f", {point.tolerance:g} asked"),
-            point.text("accuracy"),
-            point.text("equalized_odds_sum"),
-            point.text("auc") or "none",
-            "yes" if point.needs_attribute else "no",
-            "no" if point.deterministic else "yes",
-        ]
-        for name, tolerance in README_ROWS
-        for point in points.get(name, [])
-        if point.tolerance == tolerance
-    ]
-    heads = ["", "accuracy", "equalized odds gap, sum", "AUC", "needs sex", "random"]
-    return markdown_table(rows, heads)
+    """The summary as Markdown, for the README."""
+    return markdown_table(summary_rows(points_of(peers), OURS), SUMMARY_HEADS)
 
 
-def comparison_rows(points: dict[str, list[Point]]) -> list[list[str]]:
-    """Each peer at each of its gaps beside ours."""
+SUMMARY_HEADS = [
+    "peer",
+    "group at predict",
+    "random",
+    "sets",
+    "ours above",
+    "level",
+    "ours below",
+    "mean difference, points",
+]
+
+
+def summary_rows(sets: Mapping[str, Points], ours: Mapping[bool, str]) -> list[list[str]]:
+    """For each peer, on how many sets ours is above or below it at the same gap."""
     rows = []
-    for name in (name for name in ABOUT if name in points):
-        for point in points[name]:
-            found, auc = compare(point, points), point.values["auc"].mean()
-            rows.append(
-                [
-                    name,
-                    ABOUT[name],
-                    "" if point.tolerance is None else f"{point.tolerance:g}",
-                    f"{point.gap:.3f}",
-                    f"{found.accuracy:+.4f} ± {found.error:.4f}",
-                    found.outcome(point.gap),
-                    "" if np.isnan(auc) else f"{auc:.3f}",
-                    f"{found.auc:.3f}",
-                ]
-            )
+    for peer in PEERS:
+        found = [own for _, own in _by_set(sets, ours, peer)]
+        if found:
+            outcomes = [verdict(pooled(own)) for own in found]
+            mean = 100 * np.nanmean([pooled(own).mean() for own in found])
+            point = found[0][0].peer
+            flags = ["yes" if flag else "no" for flag in (point.needs_attribute, not point.deterministic)]
+            counts = [str(outcomes.count(word)) for word in ("above", "level", "below")]
+            rows.append([peer, *flags, str(len(found)), *counts, f"{mean:+.2f}"])
     return rows
 
 
-def adapter_tables(records: Sequence[Record]) -> dict[str, Any]:
-    """Accuracy of each adapter in each setting, and ours less each of the others over paired seeds."""
-    frame = to_frame(records)
-    frame["setting"] = frame["pair"].str.replace("-", " to ") + ", " + frame["shift"].map(split)
-    order = frame.sort_values(["pair", "shift"], kind="stable")["setting"].drop_duplicates()
-    names = sorted(dict.fromkeys(frame["name"]), key=lambda name: not name.startswith("setminus"))
-    # a setting that some method lacks would compare means of different settings
-    counts = frame.groupby("setting")["name"].nunique()
-    settings = [setting for setting in order if counts[setting] == len(names)]
-    frame = frame[frame["setting"].isin(settings)]
-    spreads = mean_spread(frame, ["name", "setting"], "accuracy")
-    spreads["text"] = spread(spreads)
-    rows, gains = [], []
+def by_set_rows(sets: Mapping[str, Points], ours: Mapping[bool, str]) -> list[list[str]]:
+    """For each peer and set, the mean difference in points over the gaps that both reach."""
+    rows = []
+    for peer in PEERS:
+        cells = dict(_by_set(sets, ours, peer))
+        if cells:
+            rows.append([peer, *(_cell(cells[name]) if name in cells else "" for name in sets)])
+    return rows
+
+
+def _cell(found: Sequence[Comparison]) -> str:
+    difference = pooled(found)
+    if difference.empty:
+        return "not reached"
+    mark = {"above": " above", "below": " **below**", "level": ""}[verdict(difference)]
+    return f"{100 * difference.mean():+.1f}{mark}"
+
+
+def behind_rows(sets: Mapping[str, Points], ours: Mapping[bool, str]) -> list[list[str]]:
+    """Every single gap of a peer where ours is below it, or that ours does not reach."""
+    rows = []
+    for peer in PEERS:
+        for name, own in _by_set(sets, ours, peer):
+            for one in own:
+                if one.outcome in ("below", "not reached"):
+                    asked = "" if one.peer.tolerance is None else f"{one.peer.tolerance:g}"
+                    ahead = f"{100 * one.mean:+.2f} ± {100 * one.error:.2f}"
+                    outcome = "below" if one.reached else f"not reached (ours {one.smallest_gap:.3f})"
+                    rows.append([name, peer, asked, f"{one.peer.gap:.3f}", ahead, outcome, str(len(one.difference))])
+    return rows
+
+
+def promise_rows(sets: Mapping[str, Points]) -> list[list[str]]:
+    """For each method and tolerance, the share of splits of all sets whose gap on test rows is within it.
+
+    A method that certifies its tolerance has a second row, of the splits where it does so.
+    """
+    kept: dict[str, dict[float, list[bool]]] = {}
+    for points in sets.values():
+        for point in (point for path in points.values() for point in path):
+            if point.tolerance is not None:
+                within = point.values[GAP] <= point.tolerance
+                kept.setdefault(point.name, {}).setdefault(point.tolerance, []).extend(within)
+                if point.values[CERTIFICATE].notna().any():
+                    sure = kept.setdefault(f"{point.name}, where certified", {})
+                    sure.setdefault(point.tolerance, []).extend(within[point.values[CERTIFICATE] == 1])
+    tolerances = sorted({tolerance for own in kept.values() for tolerance in own})
+    rows = []
+    for name in sorted(kept, key=lambda name: (not name.startswith("setminus"), name)):
+        shares = [kept[name].get(tolerance) for tolerance in tolerances]
+        rows.append([name, *("" if not own else f"{100 * np.mean(own):.0f} % of {len(own)}" for own in shares)])
+    return rows
+
+
+def time_rows(sets: Mapping[str, Points]) -> list[list[str]]:
+    """The median over sets of the seconds of each method, and of their ratio to the base model's."""
+    names = dict.fromkeys(name for points in sets.values() for name in points)
+    rows = []
     for name in names:
-        own, seconds = spreads.loc[name].loc[settings], frame[frame["name"] == name]["seconds"].median()
-        rows.append([name, *own["text"], f"{100 * own['mean'].mean():.1f}", f"{seconds:.1f}"])
-        # other settings of ours are no rivals
-        if not name.startswith(ADAPTER):
-            found = paired_difference(frame, "accuracy", "name", ADAPTER, name, by=["setting"]).loc[settings]
-            gains.append([name, *map(_outcome, found.to_dict("records"))])
-    return {
-        "seeds": frame["seed"].nunique(),
-        "rows": rows,
-        "heads": ["method", *settings, "mean", "seconds"],
-        "gains": gains,
-        "gain_heads": ["`vada_orthogonal` less", *settings],
-        "command": records[-1]["command"],
-    }
+        own = [(points[name][0].seconds, points[BASE][0].seconds) for points in sets.values() if points.get(name)]
+        seconds, bases = np.array(own).T
+        rows.append([name, f"{np.median(seconds):.1f}", f"{np.median(seconds / bases):.0f}"])
+    return rows
 
 
-def charts(points: dict[str, list[Point]]) -> list[Chart]:
-    """Accuracy against the gap, without and with the group known when predicting."""
+def charts(name: str, points: Points) -> list[Chart]:
+    """Accuracy against the gap on one set, without and with the group known when predicting."""
     made = []
-    for known, title in ((False, "Group unknown when predicting"), (True, "Group known when predicting")):
+    for known, title in ((False, "group unknown when predicting"), (True, "group known when predicting")):
         lines = []
-        for name, path in points.items():
-            if (path[0].needs_attribute == known or name == "base") and name not in LEFT_OUT:
+        for method, path in points.items():
+            if (path[0].needs_attribute == known or method == BASE) and method not in LEFT_OUT:
                 errors = [point.values["accuracy"].sem() for point in path]
-                label = name + ("" if path[0].deterministic else " *")
+                label = method + ("" if path[0].deterministic else " *")
                 accuracies = [point.accuracy for point in path]
                 low, high = ([a + sign * e for a, e in zip(accuracies, errors, strict=True)] for sign in (-1, 1))
                 ends = {} if np.isnan(errors).any() else {"low": low, "high": high}
                 lines.append(Line([point.gap for point in path], accuracies, label, **ends))
         caption = "Mean over splits; whiskers: standard error. * decides at random."
-        made.append(Chart(title, "equalized-odds gap on test rows, sum", "accuracy on test rows", lines, caption))
+        made.append(
+            Chart(f"{name}: {title}", "equalized-odds gap on test rows", "accuracy on test rows", lines, caption)
+        )
     return made
 
 
-def _row(point: Point) -> list[str]:
-    asked = "" if point.tolerance is None else f"{point.tolerance:g}"
-    flags = ["yes" if flag else "no" for flag in (point.needs_attribute, point.deterministic)]
-    return [point.name, asked, *map(point.text, METRICS), *flags, f"{point.seconds:.1f}"]
+def _by_set(sets: Mapping[str, Points], ours: Mapping[bool, str], peer: str) -> Iterator[tuple[str, list[Comparison]]]:
+    for name, points in sets.items():
+        own = [one for one in comparisons(points, ours) if one.peer.name == peer]
+        if own:
+            yield name, own
 
 
-def _outcome(found: dict[str, float]) -> str:
-    clear = not found["low"] <= 0 <= found["high"]
-    word = "level" if np.isnan(found["low"]) or not clear else "win" if found["difference"] > 0 else "lose"
-    return f"{round(100 * found['difference'], 1) + 0.0:+.1f} {word}"
+def _set_row(name: str, points: Points, records: Sequence[Record]) -> list[str]:
+    groups = next(record["config"]["groups"] for record in records if record["config"]["set"] == name)
+    (base,) = points[BASE]
+    numbers = [f"{base.accuracy:.3f}", f"{base.gap:.3f}", f"{base.values[FLOOR].mean():.3f}"]
+    return [name, SETS[name].about, str(groups), SETS[name].role, *numbers]
+
+
+def _rows(points: Points) -> Iterator[list[str]]:
+    for name in sorted(points, key=lambda name: (name != BASE, not name.startswith("setminus"))):
+        for point in points[name]:
+            asked = "" if point.tolerance is None else f"{point.tolerance:g}"
+            kept = "" if point.kept is None else f"{100 * point.kept:.0f} %"
+            metrics = [_spread(point, metric) for metric in ("accuracy", "balanced_accuracy", "selection_rate", GAP)]
+            auc = _spread(point, "auc")
+            yield [name, asked, *metrics, kept, auc, f"{point.seconds:.1f}", str(len(point.values))]
+
+
+def _spread(point: Point, metric: str) -> str:
+    """Mean ± standard deviation over the splits."""
+    values = point.values[metric]
+    if values.isna().any():
+        return ""
+    return f"{values.mean():.3f}" + (f" ± {values.std():.3f}" if len(values) > 1 else "")
+
+
+def _formula(sets: Mapping[str, Points]) -> dict[str, Any] | None:
+    """Mean metrics on Adult of the base model and of the paper's formula at strength 1."""
+    adult = sets.get("adult", {})
+    names = (BASE, "setminus formula, group")
+    if not all(name in adult for name in names):
+        return None
+    base, formula = (adult[name][0].values.mean().to_dict() for name in names)
+    return {"base": base, "formula": formula}

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setminus import orthogonalize
-from setminus.core import fused
+from setminus.core import orthogonalize as one_pass
 from setminus.records import append_record, versions
 
 RECORDS = Path("results/speed/records.jsonl")
@@ -128,12 +128,12 @@ def in_turns(ours: Callable[[], object], reference: Callable[[], object], repeat
 @contextmanager
 def without_numba() -> Iterator[None]:
     """The way that is taken where numba is not installed."""
-    compiled = fused._compiled
-    fused._compiled = lambda n_classes, easy: None
+    compiled = one_pass._compiled
+    one_pass._compiled = lambda n_classes, easy: None
     try:
         yield
     finally:
-        fused._compiled = compiled
+        one_pass._compiled = compiled
 
 
 def table(ratios: list[Ratio]) -> str:

@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 
 from benchmarks.speed import Ratio, in_turns, table
 from setminus.adaptation.vada import VadaConfig, VadaNetworks, vada_step
-from setminus.nn.cyclegan import CycleGAN, CycleGANWeights, cyclegan_step
+from setminus.nn.cyclegan import CycleGAN, CycleGANWeights, DigitDiscriminator, DigitGenerator, cyclegan_step
 from setminus.nn.losses import (
     conditional_entropy,
     cycle_loss,
@@ -30,7 +30,6 @@ from setminus.nn.losses import (
 )
 from setminus.nn.networks import AdaptationNetwork, DomainDiscriminator, seeded
 from setminus.nn.passes import Precision, adam, autocast, fast_precision, prepare, running_statistics_kept
-from setminus.nn.translation_networks import DigitDiscriminator, DigitGenerator
 from setminus.records import append_record, versions
 
 RECORDS = Path("results/training_steps/records.jsonl")

@@ -1,19 +1,22 @@
 """Ours beside skada on rows with other class frequencies: rows, runs, and the tables of the page."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from setminus_paper.tables import to_frame
 from sklearn import get_config
 
-from benchmarks.peers_page import ADAPTER, adapter_tables
-from setminus.datasets.split import Split
+from benchmarks.adapters_page import AUTO, CORRECTED, SOURCE_ONLY, means, write
+from setminus.records import read_records
 
-PEER = "skada OTMapping"
+ROOT = Path(__file__).parents[2]
 
 
-def record(name, seed, accuracy, shift=0.7, pair="optical-usps"):
+def record(name, seed, accuracy, shift=0.7, task="moons 30", part="test"):
     return {
         "name": name,
-        "config": {"pair": pair, "shift": shift},
+        "config": {"task": task, "shift": shift, "part": part},
         "seed": seed,
         "versions": {},
         "command": "python -m benchmarks adapters",
@@ -22,89 +25,99 @@ def record(name, seed, accuracy, shift=0.7, pair="optical-usps"):
     }
 
 
-def made(peer_at_50, peer_at_85):
-    lines = []
-    for seed in range(5):
-        for shift, peer in ((0.5, peer_at_50), (0.85, peer_at_85)):
-            wobble = 0.01 * (-1) ** seed
-            lines += [record(ADAPTER, seed, 0.7, shift), record(PEER, seed, peer + wobble, shift)]
-    return lines
+def made(auto):
+    names = {AUTO: auto, CORRECTED: (0.8, 0.7), SOURCE_ONLY: (0.6, 0.7)}
+    shifts = (0.5, 0.85)
+    return [
+        record(name, seed, value + 0.001 * seed, shift)
+        for seed in range(3)
+        for name, values in names.items()
+        for shift, value in zip(shifts, values, strict=True)
+    ]
 
 
 @pytest.fixture
-def adapters(monkeypatch):
+def adapters():
     pytest.importorskip("torch")
     from benchmarks import adapters
 
-    def blobs(turn, seed):
-        rng = np.random.default_rng(seed)
-        y = np.repeat(np.arange(4), 100)
-        return Split(x=rng.normal(scale=0.3, size=(400, 2)) + np.column_stack([y, turn * y]), y=y)
-
-    monkeypatch.setattr(adapters, "_SETS", {"optical": lambda: blobs(0.0, 0), "usps": lambda: blobs(0.2, 1)})
     return adapters
 
 
-def test_a_peer_wins_or_loses_beyond_the_noise_and_is_level_within_it():
-    (row,) = adapter_tables(made(peer_at_50=0.699, peer_at_85=0.4))["gains"]
-    assert row == [PEER, "-0.1 level", "+29.8 win"]
-    (row,) = adapter_tables(made(peer_at_50=0.7, peer_at_85=0.9))["gains"]
-    assert row[2] == "-20.2 lose"
+def test_the_page_counts_the_settings_that_are_below():
+    page = write(made(auto=(0.75, 0.8)))
+    # mean; worst less LR + EM, one setting below; worst less source only, none below; median seconds
+    assert "| setminus auto | 77.6 | -5.0 | 1 | +10.0 | 0 | 3.0 |" in page
+    assert "| setminus auto | 80.1 | +0.0 | 0 | +10.0 | 0 | 3.0 |" in write(made(auto=(0.8, 0.8)))
 
 
-def test_every_method_has_a_row_with_as_many_cells_as_heads():
-    found = adapter_tables(made(0.7, 0.4))
-    assert {len(row) for row in found["rows"]} == {len(found["heads"])}
-    assert found["rows"][0] == [ADAPTER, "70.0 ± 0.0", "70.0 ± 0.0", "70.0", "4.0"]
+def test_a_method_that_lacks_a_seed_of_a_setting_is_left_out():
+    whole = made(auto=(0.8, 0.8))
+    half = [one for one in whole if (one["name"], one["seed"], one["config"]["shift"]) != (AUTO, 1, 0.5)]
+    for records, there in ((whole, True), (half, False)):
+        frame = to_frame(records)
+        frame["setting"] = frame["shift"]
+        assert (AUTO in means(frame)) == there
 
 
-def test_a_setting_that_is_half_measured_and_other_settings_of_ours_are_left_out():
-    other = f"{ADAPTER}, shrinkage=0.5"
-    whole = made(0.7, 0.4)
-    half = record(PEER, 0, 0.9, shift=0.95)
-    assert adapter_tables([*whole, half])["heads"] == adapter_tables(whole)["heads"]
-    found = adapter_tables([*whole, *({**one, "name": other} for one in whole if one["name"] == PEER)])
-    assert other in [row[0] for row in found["rows"]] and other not in [row[0] for row in found["gains"]]
+def test_methods_are_compared_on_the_seeds_that_ours_has():
+    whole = made(auto=(0.8, 0.8))
+    first = [one for one in whole if one["name"] != AUTO or one["seed"] == 0]
+    page = write(first)
+    assert "2 settings and 1 seeds" in page
+    assert "| setminus auto | 80.0 | +0.0 | 0 | +10.0 | 0 | 2.0 |" in page
 
 
-def test_the_target_has_the_mix_of_the_source_turned_round_and_scored_rows_are_not_fitted_on(adapters):
-    rows = adapters.digits("optical-usps", 0.85, seed=0)
-    of_source = rows.sample_domain > 0
-    assert np.mean(rows.y[of_source] < 2) == pytest.approx(0.85, abs=0.02)
-    assert np.mean(rows.labels < 2) == pytest.approx(0.15, abs=0.07)
-    assert set(rows.y[~of_source]) == {-1}
+def test_no_setting_is_in_both_halves_and_each_half_has_every_kind_of_shift():
+    from benchmarks.adapter_settings import DEVELOPMENT, FAMILIES, SETTINGS, TEST
+
+    assert not {*DEVELOPMENT} & {*TEST}
+    assert len(SETTINGS) == len({*SETTINGS}) >= 24
+    assert {task.split()[0] for task, _ in SETTINGS} == {*FAMILIES}
+    for half in (DEVELOPMENT, TEST):
+        assert {0.5, 0.7, 0.85} <= {shift for _, shift in half}
+
+
+@pytest.mark.parametrize("setting", [("gauss strong a", 0.85), ("words a", 0.85), ("drift a", 0.7)])
+def test_the_target_has_the_mix_of_the_source_turned_round_and_scored_rows_are_not_fitted_on(setting):
+    from benchmarks.adapter_settings import rows_of
+
+    rows = rows_of(setting, seed=0)
+    source, half = rows.sample_domain > 0, (rows.labels.max() + 2) // 2
+    assert np.mean(rows.y[source] < half) == pytest.approx(setting[1], abs=0.02)
+    assert np.mean(rows.labels < half) == pytest.approx(1 - setting[1], abs=0.05)
+    assert {*rows.y[~source]} == {-1}
     assert not {*map(tuple, rows.X)} & {*map(tuple, rows.scored)}
-
-
-def test_of_an_even_pair_the_target_alone_is_shifted(adapters):
-    rows = adapters.digits("even optical-usps", 0.95, seed=0)
-    assert np.mean(rows.y[rows.sample_domain > 0] < 2) == pytest.approx(0.5, abs=0.02)
-    assert np.mean(rows.labels < 2) == pytest.approx(0.05, abs=0.05)
+    again = rows_of(setting, seed=0)
+    assert np.array_equal(rows.X, again.X)
+    assert not np.array_equal(rows.X[:5], rows_of(setting, seed=1).X[:5])
 
 
 def test_a_run_goes_on_where_it_was(adapters, tmp_path, monkeypatch):
-    names = [f"setminus {method}" for method in ("source_only", "vada_orthogonal")]
+    names = ["setminus source_only", "setminus vada_orthogonal"]
     asked = []
     monkeypatch.setattr(
         adapters, "METHODS", {name: lambda rows, seed, name=name: asked.append(name) or rows.labels for name in names}
     )
-    path = tmp_path / "records.jsonl"
-    adapters.run((0,), path)
-    settings = sum(map(len, adapters.SHIFTS.values()))
-    assert len(asked) == len(names) * settings
-    adapters.run((0,), path)
-    assert len(asked) == len(names) * settings
-    adapters.run((0,), path, again="vada")
+    path, settings = tmp_path / "records.jsonl", [("moons 30", 0.7), ("gauss weak a", 0.85)]
+    adapters.run((0,), path, settings=settings)
+    assert len(asked) == len(names) * len(settings)
+    adapters.run((0,), path, settings=settings)
+    assert len(asked) == len(names) * len(settings)
+    adapters.run((0,), path, again="vada", settings=settings)
     assert asked[-1] == "setminus vada_orthogonal"
-    assert len(asked) == (len(names) + 1) * settings
+    assert len(asked) == (len(names) + 1) * len(settings)
 
 
-def test_skada_is_run_as_it_comes_and_leaves_scikit_learn_as_it_was(adapters):
+def test_the_rivals_run_as_they_come_and_leave_scikit_learn_as_it_was(adapters):
     pytest.importorskip("skada")
-    rows = adapters.digits("optical-usps", 0.5, seed=0)
     before = get_config()
-    for name in ("SVC, no adaptation", "skada LinearOTMapping", "skada JDOT", "skada MMDTarSReweight"):
-        found = adapters.measured(name, rows, "optical-usps", 0.5, 0)
-        assert found["metrics"]["accuracy"] > 0.6, name
-        assert found["versions"]["skada"]
+    names = ("SVC", "skada SubspaceAlignment", "skada MMDTarSReweight", "logistic regression + EM")
+    for found in adapters.measured((("gauss medium a", 0.7), 0, names)):
+        assert found["metrics"]["accuracy"] > 0.5, found["name"]
     assert get_config() == before
+
+
+def test_the_committed_page_is_what_the_records_say():
+    found = read_records(ROOT / "results" / "adapters" / "records.jsonl")
+    assert (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8") == write(found)

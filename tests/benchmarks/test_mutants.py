@@ -81,6 +81,8 @@ def test_tests_that_touch_the_line_come_first_and_quick_ones_before_slow():
     assert names == ["b", "a", "half"]
     assert [test[16:-9] for test in covered.tests_for(path, [8])] == ["half"]
     assert covered.tests_for(path, ()) == covered.tests_for(path, [7])
+    tests = covered.tests_for(path, [7])
+    assert covered.within(tests, None) == tests and covered.within(tests, 4) == [tests[0], tests[-1]]
 
 
 def test_a_process_that_hangs_is_ended_and_one_that_fails_says_so():
@@ -90,7 +92,8 @@ def test_a_process_that_hangs_is_ended_and_one_that_fails_says_so():
     assert in_fork(lambda: 0, 30) == 0 and in_fork(lambda: 5, 30) == 5
 
 
-def test_a_tree_notices_what_its_tests_notice_and_is_left_as_it_was(tmp_path):
+def test_a_tree_notices_what_its_tests_notice_and_is_left_as_it_was(monkeypatch, tmp_path):
+    monkeypatch.setattr("benchmarks.mutant_runs.PATIENCE", 2)
     (tmp_path / "src/setminus").mkdir(parents=True)
     (tmp_path / "pyproject.toml").write_text("")
     (tmp_path / "tests").mkdir()
@@ -111,7 +114,9 @@ def test_a_tree_notices_what_its_tests_notice_and_is_left_as_it_was(tmp_path):
         # this process has imported setminus: a mutant would not be seen
         for name in [name for name in sys.modules if name.partition(".")[0] == "setminus"]:
             del sys.modules[name]
-        return [judged(b"x * 2"), judged(b"x / 2.0"), judged(b"half(x)")] != ["killed", "survived", "killed"]
+        # the last one waits and uses no processor
+        changes = (b"x * 2", b"x / 2.0", b"half(x)", b"__import__('time').sleep(100)")
+        return [judged(change) for change in changes] != ["killed", "survived", "killed", "timeout"]
 
     assert in_fork(in_clean_process, 120) == 0
     assert file.read_text() == "def half(x):\n    return x / 2\n"

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from benchmarks.speed import Ratio, formula, in_turns, table, without_numba
-from setminus.core import fused
+from setminus.core import orthogonalize as one_pass
 
 
 def test_both_ways_agree_with_plain_numpy():
@@ -14,10 +14,10 @@ def test_both_ways_agree_with_plain_numpy():
 
 
 def test_numba_comes_back():
-    before = fused._compiled
+    before = one_pass._compiled
     with without_numba():
-        assert fused._compiled(2, True) is None
-    assert fused._compiled is before
+        assert one_pass._compiled(2, True) is None
+    assert one_pass._compiled is before
 
 
 def test_in_turns_gives_medians_in_order():

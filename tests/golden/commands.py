@@ -19,7 +19,7 @@ SKIPPED = {"config", "versions", "steps", "seed", "seconds", "seconds_per_step",
 """What repeats the input, or depends on the machine and the day."""
 FITS = {
     "text by proxy": "people.csv --label income --ignore sex --positive high",
-    "number by group": "people.csv --label income --ignore age --principal group --full logistic",
+    "text by group": "people.csv --label income --ignore sex --principal group --full logistic",
     "many classes": "bands.parquet --label band --ignore sex --full logistic --agg sum --seed 1",
 }
 AUDITS = {
@@ -75,7 +75,7 @@ def run(home, out):
         table, *options = line.split()
         model = out / name / "model.skops"
         setminus("fit", home / table, *options, "--out", model, "--quiet")
-        found[f"fit {name}"] = numbers(json.loads((out / name / "audit.json").read_text()))
+        found[f"fit {name}"] = numbers(json.loads((out / name / "model.audit.json").read_text()))
         found[f"info {name}"] = numbers(json.loads(setminus("info", model, "--json")))
         setminus("apply", model, home / table, "--out", out / name / table, "--quiet")
         found[f"apply {name}"] = _scores(out / name / table, home / table)
@@ -95,7 +95,7 @@ def _trained(home, out):
     found = {}
     hospitals = [home / "old.csv", home / "new.csv", "--label", "outcome", "--steps", 30]
     setminus("adapt", *hospitals, "--out", out / "adapted" / "model.skops", "--quiet")
-    found["adapt"] = numbers(json.loads((out / "adapted" / "adaptation.json").read_text()))
+    found["adapt"] = numbers(json.loads((out / "adapted" / "model.adaptation.json").read_text()))
     setminus("apply", out / "adapted" / "model.skops", home / "new.csv", "--out", out / "adapted.csv", "--quiet")
     found["adapt apply"] = _scores(out / "adapted.csv", home / "new.csv")
     pictures, translated = home / "pictures", out / "translated"

@@ -61,7 +61,7 @@ def test_a_changed_number_is_detected_and_a_changed_name_is_not(job):
 
 
 def test_a_changed_number_under_a_changed_name_is_detected():
-    job = "fit number by group"
+    job = "fit text by group"
     changed = copy.deepcopy(COMMANDS[job])
     changed["metrics"]["models"][1]["audit"]["log_loss"] *= 1.0001
     assert commands.changes(COMMANDS[job], renamed(changed), tolerance(job))

@@ -16,7 +16,7 @@ def test_tuned_proxy_on_adult():
         pytest.skip(str(error))
     categorical = [train.feature_names.index(name) for name in train.categorical]
     boosting = HistGradientBoostingClassifier(categorical_features=categorical, random_state=0)
-    model = TunedOrthogonalClassifier(boosting, ProxyPrincipal(boosting), agg="sum", tolerance=0.05)
+    model = TunedOrthogonalClassifier(boosting, ProxyPrincipal(boosting), agg="sum", tolerance=0.05, confidence=None)
     model.fit(train.x, train.y, sensitive_features=train.z1)
 
     def accuracy_and_gap(prediction):

@@ -1,0 +1,309 @@
+"""The settings of the adapters: a source, a target with other class frequencies, and which of them are for development.
+
+A setting is a task and the share of the first half of the classes in the source; in the target it is the share of the
+second half. At 0.5 the class frequencies are equal. `DEVELOPMENT` and `TEST` were written down before any method was
+scored; methods were chosen on `DEVELOPMENT` alone. A task is drawn again for each seed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.io import loadmat
+from setminus_paper.data.images import load_images
+from sklearn.datasets import load_digits, make_moons
+
+from benchmarks.libraries import load
+from setminus.datasets.tabular import load_adult
+from setminus.errors import UserError
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int64]
+Domain = tuple[Floats, Labels]
+Setting = tuple[str, float]
+
+MAX_SOURCE, MAX_SEEN, MAX_SCORED = 600, 600, 1_000
+"""Rows of the source, of the target without labels, and of the target that are scored; one fit takes seconds."""
+MIN_CLASS = 4
+"""Rows of each class in each domain, whatever the shift."""
+
+DEVELOPMENT: tuple[Setting, ...] = (
+    ("digits optical-usps", 0.5),
+    ("digits optical-usps", 0.7),
+    ("digits optical-usps", 0.85),
+    ("surf caltech-amazon", 0.85),
+    ("surf amazon-webcam", 0.7),
+    ("surf webcam-caltech", 0.5),
+    ("surf dslr-amazon", 0.85),
+    ("surf caltech-dslr", 0.7),
+    ("surf webcam-dslr", 0.85),
+    ("moons 30", 0.7),
+    ("moons 30", 0.85),
+    ("gauss weak a", 0.85),
+    ("gauss medium a", 0.7),
+    ("gauss strong a", 0.5),
+    ("gauss strong a", 0.85),
+    ("skada multiclass", 0.85),
+    ("words a", 0.5),
+    ("words a", 0.85),
+    ("drift a", 0.7),
+    ("drift a", 0.85),
+    ("adult men-women", 0.85),
+    ("pixels mnist-mnist_m", 0.7),
+)
+TEST: tuple[Setting, ...] = (
+    ("digits usps-optical", 0.5),
+    ("digits usps-optical", 0.7),
+    ("digits usps-optical", 0.85),
+    ("surf amazon-caltech", 0.85),
+    ("surf amazon-dslr", 0.5),
+    ("surf caltech-webcam", 0.7),
+    ("surf webcam-amazon", 0.85),
+    ("surf dslr-caltech", 0.7),
+    ("surf dslr-webcam", 0.5),
+    ("moons 40", 0.5),
+    ("moons 40", 0.85),
+    ("gauss weak b", 0.7),
+    ("gauss weak b", 0.85),
+    ("gauss medium b", 0.85),
+    ("gauss strong b", 0.7),
+    ("skada binary", 0.5),
+    ("words b", 0.7),
+    ("words b", 0.85),
+    ("drift b", 0.5),
+    ("drift b", 0.85),
+    ("adult young-old", 0.7),
+    ("pixels svhn-mnist", 0.85),
+)
+SETTINGS = (*DEVELOPMENT, *TEST)
+AS_THEY_ARE = ("digits", "pixels", "words")
+"""Families whose features have one scale already; those of the others are standardised by the source."""
+
+
+class Rows(NamedTuple):
+    """Rows to fit on, with -1 as the label of target rows, and rows to score."""
+
+    X: Floats
+    y: Labels
+    sample_domain: Labels
+    scored: Floats
+    labels: Labels
+
+
+def rows_of(setting: Setting, seed: int) -> Rows:
+    """The rows of a setting: half of the target's are seen without labels, the other half are scored."""
+    task, shift = setting
+    rng = np.random.default_rng([seed, SETTINGS.index(setting)])
+    family, _, variant = task.partition(" ")
+    (x_source, y_source), (x_target, y_target) = FAMILIES[family](variant, rng)
+    n_classes = int(max(y_source.max(), y_target.max())) + 1
+    # skada's simulation has its own shift
+    kept_source = _shifted(y_source, shift, n_classes, MAX_SOURCE, rng)
+    share = shift if family == "skada" else 1 - shift
+    kept_target = (
+        rng.permutation(len(y_target)) if family == "skada" else _shifted(y_target, share, n_classes, 2**62, rng)
+    )
+    half = len(kept_target) // 2
+    seen, scored = kept_target[:half][:MAX_SEEN], kept_target[half:][:MAX_SCORED]
+    x_source, y_source = x_source[kept_source], y_source[kept_source]
+    mean, scale = x_source.mean(axis=0), x_source.std(axis=0)
+    scale[scale < 1e-9] = 1.0
+    if family in AS_THEY_ARE:
+        mean, scale = np.zeros_like(mean), np.ones_like(scale)
+    return Rows(
+        (np.concatenate([x_source, x_target[seen]]) - mean) / scale,
+        np.concatenate([y_source, np.full(len(seen), -1)]),
+        np.repeat([1, -1], [len(x_source), len(seen)]),
+        (x_target[scored] - mean) / scale,
+        y_target[scored],
+    )
+
+
+def _shifted(y: Labels, share: float, n_classes: int, most: int, rng: np.random.Generator) -> Labels:
+    """Rows in random order, `share` of them of the first half of the classes, each class within a half as it was."""
+    first = y < (n_classes + 1) // 2
+    total = min(first.sum() / share, (~first).sum() / (1 - share), most)
+    chosen = []
+    for half, part in ((first, share), (~first, 1 - share)):
+        rows = rng.permutation(np.flatnonzero(half))
+        kept = rows[: int(total * part)]
+        left_out = rows[int(total * part) :]
+        for k in np.unique(y[half]):
+            missing = MIN_CLASS - int(np.sum(y[kept] == k))
+            kept = np.concatenate([kept, left_out[y[left_out] == k][: max(missing, 0)]])
+        chosen.append(kept)
+    return rng.permutation(np.concatenate(chosen))
+
+
+def _digits(pair: str, rng: np.random.Generator) -> tuple[Domain, Domain]:
+    source, target = (_optical() if name == "optical" else _pixels(name) for name in pair.split("-"))
+    return source, target
+
+
+@cache
+def _optical() -> Domain:
+    found = load_digits()
+    return found.data / 16, found.target
+
+
+@cache
+def _pixels(name: str) -> Domain:
+    """Grey images of 8 x 8 pixels."""
+    found = load_images(name, "train")
+    rows = slice(None) if name == "usps" else slice(4_000)
+    grey = found.x[rows].astype(np.float64)
+    grey = grey.mean(axis=3) if grey.ndim == 4 else grey
+    # 28 x 28 without two pixels at each border
+    margin = grey.shape[1] % 8 // 2
+    grey = grey[:, margin : grey.shape[1] - margin, margin : grey.shape[2] - margin]
+    step = grey.shape[1] // 8
+    small = grey.reshape(len(grey), 8, step, 8, step).mean(axis=(2, 4))
+    return small.reshape(len(grey), -1) / 255, found.y[rows]
+
+
+def _surf(pair: str, rng: np.random.Generator) -> tuple[Domain, Domain]:
+    source, target = map(_surf_domain, pair.split("-"))
+    return source, target
+
+
+@cache
+def _surf_domain(name: str) -> Domain:
+    """SURF histograms of Office-Caltech, 800 features and 10 classes; each row sums to 1."""
+    folder = Path(os.environ.get("SETMINUS_DATA", ""), "features", "office_caltech_surf")
+    path = next((path for path in folder.glob("*.mat") if path.name.lower().startswith(name)), None)
+    if path is None:
+        raise UserError(f"no file of {name} in {folder}", do="set SETMINUS_DATA to a folder with the SURF features.")
+    found = loadmat(path)
+    counts = found["fts"].astype(np.float64)
+    return counts / counts.sum(axis=1, keepdims=True), found["labels"].ravel().astype(np.int64) - 1
+
+
+def _moons(degrees: str, rng: np.random.Generator) -> tuple[Domain, Domain]:
+    """Two moons, rotated in the target."""
+    angle = np.deg2rad(float(degrees))
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    (x, y), (u, v) = (make_moons(n, noise=0.1, random_state=int(rng.integers(2**31))) for n in (2_000, 4_000))
+    return (x - [0.5, 0.25], y), ((u - [0.5, 0.25]) @ turn, v)
+
+
+GAUSS = {"weak": (2, 100, 1.5, 0.0), "medium": (4, 40, 3.0, 0.3), "strong": (5, 20, 5.0, 0.6)}
+"""Classes, features, distance of the means, and how far the target's means move."""
+
+
+def _gauss(variant: str, rng: np.random.Generator) -> tuple[Domain, Domain]:
+    """Normal distributions with random means: in the target each class moves by a share of the distance."""
+    strength, draw = variant.split()
+    n_classes, d, distance, moved = GAUSS[strength]
+    # the same means for all seeds of a draw
+    world = np.random.default_rng([ord(draw), d])
+    means = world.normal(size=(n_classes, d)) * distance / np.sqrt(2 * d)
+    common, own = world.normal(size=(1, d)), world.normal(size=(n_classes, d))
+    target_means = means + moved * distance * (common + 0.5 * own) / np.sqrt(2 * d)
+    made = []
+    for centres, n in ((means, 4_000), (target_means, 8_000)):
+        y = rng.integers(n_classes, size=n)
+        made.append((centres[y] + rng.normal(size=(n, d)), y))
+    return made[0], made[1]
+
+
+def _skada(label: str, rng: np.random.Generator) -> tuple[Domain, Domain]:
+    """The simulated target shift of skada-bench, 90 % of the target of one class; noise 0.8."""
+    load("skada", "skada")
+    from skada.datasets import make_shifted_datasets
+
+    seed = int(rng.integers(2**31))
+    X, y, domain = make_shifted_datasets(
+        75, 300, shift="target_shift", noise=0.8, label=label, random_state=seed, return_X_y=True
+    )
+    y = np.unique(y, return_inverse=True)[1]
+    return (X[domain > 0], y[domain > 0]), (X[domain < 0], y[domain < 0])
+
+
+def _words(draw: str, rng: np.random.Generator) -> tuple[Domain, Domain]:
+    """Reviews of two products as word counts: log(1 + count) times the inverse frequency, rows of length 1.
+
+    A word's frequency falls with its rank; a tenth of the words lean to one of two classes, most of them weakly; a
+    third of these lean only in one product, and each product has words of its own.
+    """
+    n_words, length = 1_000, 60
+    world = np.random.default_rng([ord(draw), n_words])
+    popular = 1 / (10 + world.permutation(n_words))
+    leaning = np.where(world.random(n_words) < 0.1, world.normal(size=n_words) * 0.8, 0.0)
+    made = []
+    for n in (1_500, 3_000):
+        topic = np.exp(0.8 * world.normal(size=n_words) * (world.random(n_words) < 0.5))
+        lean = np.where(world.random(n_words) < 1 / 3, 0.0, leaning)
+        y = rng.integers(2, size=n)
+        rates = popular * topic * np.exp(np.outer(2 * y - 1, lean))
+        rates = rates / rates.sum(axis=1, keepdims=True)
+        lengths = rng.poisson(length, size=(n, 1)) + 10
+        made.append((rng.poisson(lengths * rates), y))
+    seen = np.log(len(made[0][0]) / (1 + (made[0][0] > 0).sum(axis=0)))
+    weighted = [np.log1p(counts) * seen for counts, _ in made]
+    (x, y), (u, v) = (
+        (rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9), labels)
+        for rows, (_, labels) in zip(weighted, made, strict=True)
+    )
+    return (x, y), (u, v)
+
+
+def _drift(draw: str, rng: np.random.Generator) -> tuple[Domain, Domain]:
+    """Gas sensors that age: six gases at several concentrations, 16 sensors in 4 features each.
+
+    In the target each sensor has another gain and offset, and two gases respond differently: class frequencies that are
+    estimated from a source classifier's predictions are then wrong.
+    """
+    n_classes, sensors = 6, 16
+    world = np.random.default_rng([ord(draw), 64])
+    response = np.exp(0.35 * world.normal(size=(n_classes, sensors)))
+    gain = np.exp(0.2 * world.normal(size=sensors) - 0.15)
+    offset = 0.4 * world.normal(size=sensors)
+    changed = response * np.exp(
+        np.where(np.arange(n_classes)[:, None] < 2, 0.25, 0.05) * world.normal(size=(n_classes, sensors))
+    )
+    mixing = world.normal(size=(4, 2))
+    made = []
+    for table, scale, added, n in ((response, 1.0, 0.0, 3_000), (changed, gain, offset, 6_000)):
+        y = rng.integers(n_classes, size=n)
+        level = np.exp(0.5 * rng.normal(size=(n, 1)))
+        steady = table[y] * level**0.7 * scale + added + 0.8 * rng.normal(size=(n, sensors))
+        slope = steady * np.exp(0.15 * rng.normal(size=(n, sensors)))
+        features = np.stack([steady, slope], axis=2) @ mixing.T
+        made.append((features.reshape(n, -1) + 0.1 * rng.normal(size=(n, 4 * sensors)), y))
+    return made[0], made[1]
+
+
+def _adult(pair: str, rng: np.random.Generator) -> tuple[Domain, Domain]:
+    """Incomes of UCI Adult, from men to women, or from people of at most 35 to people of at least 45."""
+    onehot, sex, age = _adult_rows()
+    source, target = (sex == "Male", sex == "Female") if pair == "men-women" else (age <= 35, age >= 45)
+    parts = []
+    for mask in (source, target):
+        rows = rng.permutation(np.flatnonzero(mask))[:12_000]
+        parts.append((onehot[0][rows], onehot[1][rows]))
+    return parts[0], parts[1]
+
+
+@cache
+def _adult_rows() -> tuple[Domain, NDArray[np.str_], Floats]:
+    onehot, raw = (load_adult(encoding=encoding, drop_missing=True)[0] for encoding in ("onehot", "raw"))
+    return (onehot.x.astype(np.float64), onehot.y), onehot.z1, raw.x[:, raw.feature_names.index("age")]
+
+
+FAMILIES: dict[str, Callable[[str, np.random.Generator], tuple[Domain, Domain]]] = {
+    "digits": _digits,
+    "pixels": _digits,
+    "surf": _surf,
+    "moons": _moons,
+    "gauss": _gauss,
+    "skada": _skada,
+    "words": _words,
+    "drift": _drift,
+    "adult": _adult,
+}

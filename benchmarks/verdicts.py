@@ -1,0 +1,131 @@
+"""The verdict of ``setminus adapt`` against the truth: whether it advises against adaptation where that hurts.
+
+Every setting of the adapters is adapted as the command does, without target labels; then other target rows are scored.
+One record for each setting, method and seed; existing ones are not run again.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from setminus_paper.run import source_commit
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits
+
+from benchmarks.adapter_settings import DEVELOPMENT, SETTINGS, Setting, rows_of
+from benchmarks.resuming import existing_keys
+from setminus.adaptation.prior_correction import PriorCorrectedClassifier
+from setminus.commands.adapt import AdaptConfig, compared, corrected_model, fitted, requested_model
+from setminus.commands.table_roles import Domains
+from setminus.records import append_record, read_records, versions
+
+COMMAND = "python -m benchmarks verdicts"
+METHODS = ("vada_orthogonal", "auto")
+POINTS = 0.02
+"""A smaller difference of accuracies is neither harm nor help."""
+REFERENCES = ("source only", "corrected")
+
+
+def run(seeds: Sequence[int], records: Path, settings: Sequence[Setting] = SETTINGS) -> None:
+    """Run missing settings and append their records, then print the table."""
+    done = existing_keys(records, key)
+    torch.set_num_threads(1)
+    shared = {"versions": versions("torch"), "commit": source_commit(), "command": COMMAND}
+    for seed in seeds:
+        for setting in settings:
+            for method in METHODS:
+                if (*setting, method, seed) not in done:
+                    append_record(records, {**measured(setting, method, seed), **shared})
+                    print(f"seed {seed}: {setting[0]} at {setting[1]:g}, {method}", flush=True)
+    print(table(read_records(records)))
+
+
+def key(record: dict[str, Any]) -> tuple[str, float, str, int]:
+    """What identifies a record."""
+    return record["config"]["task"], record["config"]["shift"], record["name"], record["seed"]
+
+
+def measured(setting: Setting, method: Any, seed: int) -> dict[str, Any]:
+    """The verdict of the command on one setting, and the accuracies that it does not see."""
+    start = time.perf_counter()
+    rows = rows_of(setting, seed)
+    domains = _domains(rows.X, rows.y, rows.sample_domain)
+    config = AdaptConfig("", "", "", method=method, seed=seed)
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        corrected: PriorCorrectedClassifier = fitted(corrected_model(config), domains)
+        model = fitted(requested_model(config), domains)
+        other = fitted(clone(model).set_params(random_state=seed + 1), domains)
+        metrics = compared(domains, corrected, model, other)
+    truth = rows.labels.astype(str)
+    models = {"source only": corrected.classifier_, "corrected": corrected, "adapted": model}
+    accuracy = {name: float(np.mean(one.predict(rows.scored) == truth)) for name, one in models.items()}
+    return {
+        "name": method,
+        "config": {
+            "task": setting[0],
+            "shift": setting[1],
+            "part": "development" if setting in DEVELOPMENT else "test",
+        },
+        "seed": seed,
+        "metrics": {
+            "accuracy": accuracy,
+            "verdict": metrics["verdict"],
+            "recommended": metrics["recommended"],
+            "findings": {finding["name"]: finding["status"] for finding in metrics["findings"]},
+            "measures": metrics["measures"],
+        },
+        "seconds": round(time.perf_counter() - start, 3),
+    }
+
+
+def _domains(X: Any, y: Any, sample_domain: Any) -> Domains:
+    """Rows as the command reads them from two tables."""
+    of_source = sample_domain > 0
+    classes, codes = np.unique(y[of_source].astype(str), return_inverse=True)
+    source, target = X[of_source], X[~of_source]
+    outside = (target < source.min(axis=0)) | (target > source.max(axis=0))
+    none = np.empty(0, dtype=np.int64)
+    return Domains(
+        encoder=None,  # type: ignore[arg-type]
+        source=source,
+        target=target,
+        classes=classes,
+        codes=codes,
+        labelled=none,
+        truth=none,
+        unseen={f"x{place}": float(share) for place, share in enumerate(outside.mean(axis=0))},
+        about={},
+    )
+
+
+def table(records: list[dict[str, Any]]) -> str:
+    """How often the verdict advises against adaptation where it hurts and where it helps, by part and reference."""
+    lines = [
+        "| method | settings | reference | hurts | of these warned | helps | of these warned |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for method in sorted({record["name"] for record in records}):
+        for part in ("development", "test"):
+            own = [one for one in records if one["name"] == method and one["config"]["part"] == part]
+            for reference in REFERENCES:
+                counts = [_warned(own, reference, sign) for sign in (-1, 1)]
+                cells = [str(value) for count in counts for value in count]
+                lines.append(f"| {' | '.join([method, part, reference, *cells])} |")
+    return "\n".join(lines)
+
+
+def _warned(records: list[dict[str, Any]], reference: str, sign: int) -> tuple[int, int]:
+    """Runs that adaptation changes by more than `POINTS` in the direction of `sign`, and those advised against."""
+    chosen = [
+        one["metrics"]["recommended"] != "adapted"
+        for one in records
+        if sign * (one["metrics"]["accuracy"]["adapted"] - one["metrics"]["accuracy"][reference]) > POINTS
+    ]
+    return len(chosen), sum(chosen)
