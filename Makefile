@@ -11,7 +11,7 @@ export SETMINUS_DATA ?= $(abspath ../shared/data)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint types fuzz bench mutants picture clean
+.PHONY: help demo test test-all lint types docs docs-serve fuzz bench mutants picture clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
@@ -34,6 +34,12 @@ lint: $(VENV)/.installed-dev ## style, formatting and who may import whom
 types: $(VENV)/.installed-dev ## static types
 	$(BIN)/mypy
 
+docs: $(VENV)/.installed-dev ## the documentation, as a site in site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+docs-serve: $(VENV)/.installed-dev ## the same at http://localhost:8000, rebuilt after every change
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
+
 fuzz: $(VENV)/.installed-dev ## attack the commands with damaged files, strange options, kills and full disks: MINUTES=10, SEED=a number
 	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(if $(BUDGET),--budget $(BUDGET))
 
@@ -47,7 +53,7 @@ picture: $(VENV)/.installed-demo ## the README's picture, drawn from the demo's 
 	@$(BIN)/setminus demo --parts fairness --picture docs/adult.png
 
 clean: ## remove the environment, caches and generated pages
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist report runs fuzz
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist site report runs fuzz
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

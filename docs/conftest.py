@@ -2,6 +2,8 @@
 
 import pytest
 
+collect_ignore = ["hooks.py"]  # run by mkdocs, tested by tests/test_site.py
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):

@@ -1,5 +1,8 @@
+import logging
+import os
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -134,3 +137,17 @@ def same_draws():
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    """The documentation, built as by ``make docs``: a warning fails it."""
+    pytest.importorskip("material", reason="the site is built with the dependency group docs")
+    os.environ.setdefault("NO_MKDOCS_2_WARNING", "1")
+    from mkdocs.commands.build import build
+    from mkdocs.config import load_config
+
+    folder = tmp_path_factory.mktemp("site")
+    logging.getLogger("mkdocs").setLevel(logging.WARNING)
+    build(load_config(str(Path(__file__).parents[1] / "mkdocs.yml"), strict=True, site_dir=str(folder)))
+    return folder.resolve()
