@@ -58,7 +58,7 @@ class ImageSet:
 
 
 def _npz_only(owner: str) -> str:
-    return f"or make an .npz of your own from the official files ({owner}) and read it with load_npz."
+    return f"made from the official files ({owner}) if need be."
 
 
 IMAGE_SETS: dict[str, ImageSet] = {
