@@ -82,11 +82,42 @@ def test_selection_rates_need_no_labels(command, decided, tmp_path):
         (["--prediction", "p"], "values"),
         (["--prediction", "d", "--positive", "maybe"], "maybe"),
         (["--prediction", "d", "--confidence", 0.2], "confidence"),
+        (["--prediction", "d", "--threshold", 0.2], "--threshold and --prediction both decide"),
+        (["--prediction", "d", "--score", "p"], "only the decisions count"),
+        (["--prediction", "sex"], "is both what is audited and a group"),
+        (["--prediction", "d", "--fail-by", "bound"], "needs a limit"),
+        (["--prediction", "d", "--fail-above", 5], "--fail-above is 5"),
+        (["--prediction", "d", "--favorable", "maybe"], "maybe"),
+        (["--score", "p", "--favorable", "yes"], "probability of the favourable value"),
+        (["--label", "y", "--score", "p", "--score", "p"], "names the column 'p' twice"),
+        (["--label", "y", "--score", "p", "--favorable", "maybe"], "the label 'y' has no value 'maybe'"),
     ],
 )
 def test_what_cannot_be_audited_is_said(command, decided, arguments, words):
     found = command("audit", decided, "--ignore", "sex", *arguments)
     assert found.code == 2 and words in found.err
+
+
+def test_rates_refer_to_the_favourable_value(command, decided):
+    """The favourable value changes what the rates are of, and no gap that compares both labels."""
+    common = ["audit", decided, "--label", "y", "--ignore", "sex", "--score", "p", "--threshold", 0.6, "--json"]
+    plain, favorable = (
+        json.loads(command(*common, *more).out)["metrics"]["models"][0]["audit"] for more in ([], ["--favorable", "no"])
+    )
+    assert [row["label"] for row in plain["group_rates"]] == ["yes", "yes"]
+    assert [row["label"] for row in favorable["group_rates"]] == ["no", "no"]
+    assert favorable["equalized_odds_max"]["value"] == pytest.approx(plain["equalized_odds_max"]["value"])
+    for one, other in zip(plain["group_rates"], favorable["group_rates"], strict=True):
+        assert one["selection_rate"]["value"] + other["selection_rate"]["value"] == pytest.approx(1)
+        assert one["true_positive_rate"]["value"] + other["false_positive_rate"]["value"] == pytest.approx(1)
+
+
+def test_ages_are_cut_where_the_law_cuts_them(command, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"age": rng.integers(18, 80, 500), "d": rng.integers(2, size=500)})
+    rows.to_csv(tmp_path / "d.csv", index=False)
+    done = command("audit", tmp_path / "d.csv", "--ignore", "age", "--prediction", "d", "--bins", "age=40", "--json")
+    assert json.loads(done.out)["metrics"]["models"][0]["audit"]["groups"] == ["age 40 and above", "age below 40"]
 
 
 def test_a_group_without_rows_of_a_label_cannot_be_judged(command, tmp_path):

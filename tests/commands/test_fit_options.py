@@ -67,7 +67,10 @@ def test_columns_are_left_out_or_chosen(table):
     [
         ({"drop": ["repayed"]}, "has no column 'repayed': did you mean 'repaid'"),
         ({"features": ["skil"]}, "did you mean 'skill'"),
-        ({"features": ["loan"]}, "the label 'loan' is also a feature"),
+        ({"features": ["loan"]}, "the label 'loan' is also in --features"),
+        ({"drop": ["loan"]}, "the label 'loan' is also in --drop"),
+        ({"favorable": "goood"}, "the label 'loan' has no value 'goood': did you mean 'good'"),
+        ({"favorable": "maybe", "positive": "good"}, "the label 'loan' has no value 'maybe'"),
         ({"features": ["skill"], "drop": ["skill"]}, "'skill' is in --features, and in --drop or --ignore"),
         ({"features": ["sex"]}, "'sex' is in --features, and in --drop or --ignore"),
     ],
@@ -88,6 +91,36 @@ def test_one_cost_alone_says_nothing():
     with pytest.raises(UserError, match="one of --cost-fp and --cost-fn is missing"):
         _ = FitConfig("t.csv", "loan", ("age",), cost_fn=5.0).costs
     assert FitConfig("t.csv", "loan", ("age",), cost_fp=1.0, cost_fn=5.0).costs == {"fp": 1.0, "fn": 5.0}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--positive", "good", "--favorable", "maybe"), "the label 'loan' has no value 'maybe'"),
+        (("--bins", "age=400"), "--bins age=400 puts all rows into one group"),
+        (("--bins", "age=40", "--bins", "age=62"), "--bins has two entries for 'age'"),
+        (("--tolerance", "5"), "--tolerance is 5"),
+        (("--scoring", "acuracy"), "Did you mean 'accuracy'"),
+        (("--scoring", "f1", "--cost-fp", "1", "--cost-fn", "2"), "are two aims"),
+        (("--min-selection-rate", "0.9", "--max-selection-rate", "0.1"), "is above --max-selection-rate"),
+        (("--confidence", "0", "--uncertified", "raise"), "--uncertified raise needs a --confidence"),
+        (("--test-size", "0.999"), "leaves no rows to learn from"),
+        (("--test", "TABLE"), "the table that the model learns from"),
+    ],
+)
+def test_wrong_options_are_refused_before_any_work(command, table, tmp_path, monkeypatch, options, message):
+    monkeypatch.setattr("setminus.commands.fit._model", None)
+    options = [str(table) if option == "TABLE" else option for option in options]
+    out = tmp_path / "m.skops"
+    done = command("fit", table, "--label", "loan", "--ignore", "age", "--out", out, *options)
+    assert done.code == 2 and message in " ".join(done.err.split()) and not out.exists()
+
+
+def test_the_favourable_value_may_be_any_of_those_that_do_not_count():
+    roles = Roles("loan", ["sex"], positive="bad", favorable="good")
+    assert roles.favorable_name == "not bad"
+    assert Roles("loan", ["sex"], positive="bad", favorable="bad").favorable_name == "bad"
+    assert Roles("loan", ["sex"], favorable="good").favorable_name == "good"
 
 
 def made(y, groups):

@@ -11,9 +11,11 @@ import typer
 
 from setminus.commands import ExitCode
 from setminus.commands.terminal import (
+    Bins,
     Decimal,
     Display,
     Encoding,
+    Favorable,
     Force,
     Header,
     Json,
@@ -31,6 +33,8 @@ from setminus.progress import listen, seconds_by_name, tracked
 from setminus.records import Record, run_record, to_json, write_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -80,12 +84,14 @@ def audit(
         ),
     ] = None,
     positive: Positive = None,
+    favorable: Favorable = None,
     threshold: Annotated[
         float | None,
         typer.Option(
             callback=finite, min=0, max=1, help="Predict the positive class if its probability is at least this."
         ),
     ] = None,
+    bins: Bins = None,
     constraint: Annotated[
         Constraint,
         typer.Option(
@@ -156,7 +162,9 @@ def audit(
         score=tuple(score or ()),
         prediction=prediction,
         positive=positive,
+        favorable=favorable,
         threshold=threshold,
+        bins=tuple(bins or ()),
         constraint=constraint,
         agg=agg,
         fail_above=fail_above,
@@ -221,7 +229,11 @@ class AuditConfig:
         class.
     positive : str, optional
         The value of the label that counts as 1.
+    favorable : str, optional
+        The value of the label that is good for a person: rates refer to it.
     threshold : float, optional
+    bins : tuple of str
+        Edges of columns of numbers in `ignore`, as ``AGE=40,62``.
     constraint, agg : str
         The gap that `fail_above` and `certify` bound.
     fail_above : float, optional
@@ -243,7 +255,9 @@ class AuditConfig:
     score: tuple[str, ...] = ()
     prediction: str | None = None
     positive: str | None = None
+    favorable: str | None = None
     threshold: float | None = None
+    bins: tuple[str, ...] = ()
     constraint: Constraint = "equalized_odds"
     agg: Agg = "max"
     fail_above: float | None = None
@@ -254,6 +268,38 @@ class AuditConfig:
     header: bool | None = None
     encoding: str = "utf-8"
     decimal: str | None = None
+
+    @property
+    def edges(self) -> dict[str | int, Sequence[float]]:
+        """The edges in `bins`, by column."""
+        from setminus.commands.table_roles import read_bins
+
+        return read_bins(self.bins, self.ignore)
+
+    def check(self) -> None:
+        """Raise for settings that contradict each other, before the file is read."""
+        from setminus.commands.table_roles import check_limit
+
+        check_limit("--fail-above", self.fail_above, self.agg)
+        check_limit("--certify", self.certify, self.agg)
+        if self.fail_by == "bound" and self.fail_above is None:
+            raise UserError("--fail-by bound needs a limit", do="give one: --fail-above 0.1")
+        if self.fail_above is not None and self.certify is not None and self.fail_by == "bound":
+            raise UserError(
+                "--certify and --fail-above with --fail-by bound ask for the same thing", do="give one of the two."
+            )
+        if self.threshold is not None and self.prediction is not None:
+            raise UserError("--threshold and --prediction both decide", do="give one of them.")
+        if self.label is None and self.prediction is not None and self.score:
+            raise UserError("without --label only the decisions count, not --score", do="leave --score out.")
+        repeated = [name for name in self.score if self.score.count(name) > 1]
+        if repeated:
+            raise UserError(f"--score names the column {repeated[0]!r} twice", do="name one column for each class.")
+        judged = [name for name in (*self.score, self.prediction) if name in self.ignore]
+        if judged:
+            raise UserError(
+                f"{judged[0]!r} is both what is audited and a group", do="name another column with --ignore."
+            )
 
 
 def audit_table(config: AuditConfig, command: str = "") -> tuple[Audit, Record]:
@@ -301,24 +347,21 @@ def _audit(config: AuditConfig, seconds: dict[str, float], command: str) -> tupl
     from setminus.auditing.audit import audit
     from setminus.tables.reading import open_table
 
-    if config.fail_above is not None and config.certify is not None and config.fail_by == "bound":
-        raise UserError(
-            "--certify and --fail-above with --fail-by bound ask for the same thing", do="give one of the two."
-        )
+    config.check()
     # the selection rates are all that is known without labels
     constraint: Constraint = config.constraint if config.label is not None else "demographic_parity"
     limited = config.fail_above if config.fail_by == "bound" else None
     with tracked(f"read {Path(config.table).name}"):
         table = open_table(config.table, header=config.header, encoding=config.encoding, decimal=config.decimal)
         found = _read_labelled(table, config, config.label) if config.label else _read_unlabelled(table, config)
-        groups = _group_of_each_row(found)
+        groups = _group_of_each_row(found, config.edges)
     with tracked(f"audit {len(groups):,} rows"):
         result = audit(
             found.y,
             found.proba,
             sensitive_features=groups,
             classes=found.classes,
-            threshold=config.threshold,
+            threshold=config.threshold if found.decisions is None else None,
             y_pred=found.decisions,
             constraint=constraint,
             agg=config.agg,
@@ -365,7 +408,7 @@ def _read_labelled(table: Table, config: AuditConfig, label: str) -> _Columns:
     from setminus.commands.scored_columns import ScoredColumns
     from setminus.commands.table_roles import Roles, read_rows
 
-    roles = Roles(label, config.ignore, config.positive)
+    roles = Roles(label, config.ignore, config.positive, favorable=config.favorable)
     rows = read_rows(table, roles)
     columns = ScoredColumns.of(table, roles)
     notes = list(rows.notes)
@@ -378,11 +421,19 @@ def _read_labelled(table: Table, config: AuditConfig, label: str) -> _Columns:
     if judged is not None:
         decisions, how = columns.decisions(rows.X, judged, own=config.prediction is not None)
         notes += how
+    proba, classes = None if decided_only else columns.proba(rows.X, scores), columns.classes
+    named = {roles.class_names.get(str(one), str(one)): one for one in classes}
+    if roles.favorable is not None and named[str(roles.favorable_name)] != classes[-1]:
+        # rates refer to the last class; a threshold is that of the positive one
+        if proba is not None and config.threshold is not None and len(classes) == 2:
+            decisions = np.asarray(classes)[(proba[:, 1] >= config.threshold).astype(int)]
+        order = sorted(range(len(classes)), key=lambda k: classes[k] == named[str(roles.favorable_name)])
+        classes, proba = [classes[k] for k in order], None if proba is None else proba[:, order]
     return _Columns(
         y=rows.y,
-        proba=None if decided_only else columns.proba(rows.X, scores),
+        proba=proba,
         decisions=decisions,
-        classes=columns.classes,
+        classes=classes,
         groups=rows.groups,
         question=roles.question,
         class_names=roles.class_names,
@@ -414,16 +465,25 @@ def _read_unlabelled(table: Table, config: AuditConfig) -> _Columns:
     proba: NDArray[np.float64] | None = None
     classes: list[Any] | None = None
     if config.prediction is None:
+        if config.favorable not in (None, config.positive):
+            raise UserError(
+                "without --label, --score is the probability of the favourable value", do="leave --favorable out."
+            )
         proba = to_numbers(data.column(name), name)
         missing = int(np.isnan(proba).sum())
+        classes, names = [0, 1], Roles(name, (), config.positive).class_names
     else:
         column = to_text(data.column(name))
         missing = column.null_count
         decisions = np.asarray(column.to_pylist())
-        if config.positive is not None and not missing:
-            check_names([config.positive], sorted({*decisions.tolist()}), f"the decisions {name!r}", what="value")
-            decisions = np.asarray(decisions == config.positive, dtype=np.int64)
-            classes, names = [0, 1], Roles(name, (), config.positive).class_names
+        # rates refer to the last class
+        counts = config.favorable or config.positive
+        if counts is not None and not missing:
+            values = sorted({*decisions.tolist()})
+            for value in filter(None, (config.positive, config.favorable)):
+                check_names([value], values, f"the decisions {name!r}", what="value")
+            decisions = np.asarray(decisions == counts, dtype=np.int64)
+            classes, names = [0, 1], Roles(name, (), counts).class_names
     if missing:
         raise UserError(f"{missing:,} rows have no value in {name}", do="leave those rows out.")
     if decisions is not None and len(np.unique(decisions)) > MAX_CLASSES:
@@ -433,15 +493,16 @@ def _read_unlabelled(table: Table, config: AuditConfig) -> _Columns:
     return _Columns(None, proba, decisions, classes, groups, name, names, name, None, notes)
 
 
-def _group_of_each_row(found: _Columns) -> NDArray[Any]:
+def _group_of_each_row(found: _Columns, edges: dict[str | int, Sequence[float]]) -> NDArray[Any]:
     """The name of each row's group; None where one of the columns has no value."""
-    from setminus.commands.table_roles import group_names
+    from setminus.commands.table_roles import check_bins, group_names
     from setminus.estimators.groups import Groups
 
+    check_bins(edges, found.groups)
     codes = np.zeros(len(found.groups), dtype=np.intp)
-    if found.y is not None and found.classes is not None:
-        codes = np.searchsorted(found.classes, found.y).astype(np.intp)
-    known = Groups(least=1)
+    if found.y is not None:
+        codes = np.unique(found.y, return_inverse=True)[1].astype(np.intp)
+    known = Groups(least=1, bins=edges or None)
     return group_names(known, found.groups, known.learn(found.groups, codes))
 
 

@@ -11,9 +11,11 @@ import numpy as np
 import typer
 
 from setminus.commands.terminal import (
+    Bins,
     Decimal,
     Display,
     Encoding,
+    Favorable,
     Force,
     Header,
     Ignore,
@@ -123,13 +125,7 @@ def fit(
             help="If the rows do not certify the tolerance: warn and take the model most likely within it, or stop."
         ),
     ] = "warn",
-    favorable: Annotated[
-        str | None,
-        typer.Option(
-            help="Value of the label that is good for a person. Selection rates, true positive rates and "
-            "equal_opportunity refer to it. By default the --positive value, or the second of two."
-        ),
-    ] = None,
+    favorable: Favorable = None,
     scoring: Annotated[
         str,
         typer.Option(
@@ -197,14 +193,7 @@ def fit(
         list[str] | None,
         typer.Option(rich_help_panel=DATA, help="Column to learn from; all others are left out. As --drop."),
     ] = None,
-    bins: Annotated[
-        list[str] | None,
-        typer.Option(
-            rich_help_panel=DATA,
-            help="Where an --ignore column of numbers is cut: AGE=40,62 makes the groups below 40, 40 to 61, and 62 "
-            "and above. By default at quantiles.",
-        ),
-    ] = None,
+    bins: Bins = None,
     constraint_over: Annotated[
         ConstraintOver,
         typer.Option(
@@ -397,24 +386,14 @@ class FitConfig:
         """Which column is what."""
         from setminus.commands.table_roles import Roles
 
-        return Roles(self.label, self.ignore, self.positive, self.drop, self.features)
+        return Roles(self.label, self.ignore, self.positive, self.drop, self.features, self.favorable)
 
     @property
     def edges(self) -> dict[str | int, Sequence[float]]:
         """The edges in `bins`, by column."""
-        found: dict[str | int, Sequence[float]] = {}
-        for text in self.bins:
-            column, _, numbers = text.rpartition("=")
-            try:
-                found[column] = [float(number) for number in numbers.split(",")]
-            except ValueError:
-                column = ""
-            if column not in self.ignore:
-                raise UserError(
-                    f"--bins is {text!r}",
-                    expected=f"a column of --ignore and numbers in rising order, such as {self.ignore[0]}=40,62",
-                )
-        return found
+        from setminus.commands.table_roles import read_bins
+
+        return read_bins(self.bins, self.ignore)
 
     @property
     def costs(self) -> dict[str, float] | None:
@@ -423,7 +402,31 @@ class FitConfig:
             return None
         if self.cost_fp is None or self.cost_fn is None:
             raise UserError("one of --cost-fp and --cost-fn is missing", do="give both: only their ratio matters.")
+        if self.scoring != "accuracy":
+            raise UserError(f"the costs and --scoring {self.scoring} are two aims", do="give one of them.")
         return {"fp": self.cost_fp, "fn": self.cost_fn}
+
+    def check(self) -> None:
+        """Raise for settings that contradict each other, before any file is read."""
+        from sklearn.metrics import get_scorer_names
+
+        from setminus.commands.table_roles import check_limit
+        from setminus.tables.columns import check_names
+
+        check_limit("--tolerance", self.tolerance, self.agg)
+        check_names([self.scoring], get_scorer_names(), "scikit-learn", what="scorer")
+        low, high = self.min_selection_rate, self.max_selection_rate
+        if low is not None and high is not None and low > high:
+            raise UserError(
+                f"--min-selection-rate {low:g} is above --max-selection-rate {high:g}", do="exchange or change them."
+            )
+        if self.uncertified == "raise" and self.confidence is None:
+            raise UserError("--uncertified raise needs a --confidence", do="give one, such as 0.95.")
+        if self.test is not None and Path(self.test).exists() and Path(self.test).samefile(self.table):
+            raise UserError(
+                f"--test is {self.test}, the table that the model learns from",
+                do="give other rows, or leave --test out: some rows are then held out.",
+            )
 
 
 def fit_table(config: FitConfig, command: str = "") -> tuple[Any, Record]:
@@ -461,6 +464,7 @@ def _fit(config: FitConfig, seconds: dict[str, float], command: str) -> tuple[An
     from setminus.estimators.persistence import model_errors
 
     # wrong options are refused before the file is read
+    config.check()
     edges, costs = config.edges, config.costs
     with tracked(f"read {Path(config.table).name}"):
         train, test = _train_and_test(config, edges)
@@ -543,7 +547,7 @@ def _fit(config: FitConfig, seconds: dict[str, float], command: str) -> tuple[An
 
 
 def _train_and_test(config: FitConfig, edges: dict[str | int, Sequence[float]]) -> tuple[Rows, Rows]:
-    from setminus.commands.table_roles import read_rows, split_rows, without_rare_labels
+    from setminus.commands.table_roles import check_bins, read_rows, split_rows, without_rare_labels
     from setminus.estimators.groupings import Groupings, needed_labels
     from setminus.tables.columns import check_names
     from setminus.tables.reading import open_table
@@ -552,14 +556,14 @@ def _train_and_test(config: FitConfig, edges: dict[str | int, Sequence[float]]) 
         table = open_table(path, header=config.header, encoding=config.encoding, decimal=config.decimal)
         return read_rows(table.like(decimal), config.roles)
 
+    train = without_rare_labels(rows(config.table), config.roles)
+    check_bins(edges, train.groups)
     if config.test is None:
-        found = without_rare_labels(rows(config.table), config.roles)
         known = Groupings(
             config.constraint_over, least=config.min_group_size, small=config.small_groups, bins=edges or None
         )
-        needed = needed_labels(config.constraint, len(np.unique(found.y)))
-        return split_rows(found, config.test_size, config.seed, known, needed)
-    train = without_rare_labels(rows(config.table), config.roles)
+        needed = needed_labels(config.constraint, len(np.unique(train.y)))
+        return split_rows(train, config.test_size, config.seed, known, needed)
     test = rows(config.test, train.decimal)
     train = replace(train, notes=(*train.notes, *(f"{Path(config.test).name}: {note}" for note in test.notes)))
     check_names(train.X.column_names, test.X.column_names, Path(config.test).name)
@@ -579,11 +583,10 @@ def _favorable(config: FitConfig, y: Any, labels: dict[str, str]) -> Any:
     from setminus.tables.columns import check_names
 
     named = {labels.get(str(label), str(label)): label for label in np.unique(y).tolist()}
-    if config.positive is not None and config.favorable not in named:
-        # any other value than the positive one
-        return named[config.roles.class_names["0"]]
-    check_names([config.favorable], [*named], f"the label {config.label!r}", what="value")
-    return named[config.favorable]
+    name = str(config.roles.favorable_name)
+    # a rare label is left out
+    check_names([name], [*named], f"the label {config.label!r}", what="value")
+    return named[name]
 
 
 def _sensitive(model: TunedOrthogonalClassifier, rows: Rows) -> Any:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
+from setminus.core import Agg
 from setminus.errors import UserError
 from setminus.estimators.groupings import Groupings
 from setminus.estimators.groups import Groups
@@ -28,7 +29,10 @@ __all__ = [
     "Domains",
     "Roles",
     "Rows",
+    "check_bins",
+    "check_limit",
     "group_names",
+    "read_bins",
     "read_domains",
     "read_groups",
     "read_rows",
@@ -60,6 +64,8 @@ class Roles:
         Columns that no model may learn from.
     features : sequence of str
         The only columns that a model may learn from; all by default.
+    favorable : str, optional
+        The value of the label that is good for a person.
     """
 
     label: str
@@ -67,6 +73,7 @@ class Roles:
     positive: str | None = None
     drop: Sequence[str] = ()
     features: Sequence[str] = ()
+    favorable: str | None = None
 
     @property
     def question(self) -> str:
@@ -77,6 +84,13 @@ class Roles:
     def class_names(self) -> dict[str, str]:
         """What 0 and 1 stand for, where one value counts against all others."""
         return {} if self.positive is None else {"0": f"not {self.positive}", "1": self.positive}
+
+    @property
+    def favorable_name(self) -> str | None:
+        """The name of the class that the favourable value is in."""
+        if self.favorable is None or self.positive is None or self.favorable == self.positive:
+            return self.favorable
+        return self.class_names["0"]
 
 
 @dataclass(frozen=True)
@@ -180,8 +194,9 @@ def read_rows(table: Table, roles: Roles) -> Rows:
     check_names([roles.label, *roles.ignore, *roles.drop, *roles.features], table.names, name)
     if roles.label in roles.ignore:
         raise UserError(f"the label {roles.label!r} is also to be ignored", do="name another column to ignore.")
-    if roles.label in roles.features:
-        raise UserError(f"the label {roles.label!r} is also a feature", do="leave it out of --features.")
+    for option, columns in (("--features", roles.features), ("--drop", roles.drop)):
+        if roles.label in columns:
+            raise UserError(f"the label {roles.label!r} is also in {option}", do=f"leave it out of {option}.")
     both = [column for column in roles.features if column in {*roles.drop, *roles.ignore}]
     if both:
         raise UserError(
@@ -208,6 +223,54 @@ def read_groups(data: pa.Table, ignore: Sequence[str]) -> tuple[pa.Table, list[s
     groups = pa.table({column: _group_column(data.column(column)) for column in dict.fromkeys(ignore)})
     counts = {column: groups.column(column).null_count for column in groups.column_names}
     return groups, [f"{n:,} rows have no {column}: they count in no gap" for column, n in counts.items() if n]
+
+
+def read_bins(texts: Sequence[str], ignore: Sequence[str]) -> dict[str | int, Sequence[float]]:
+    """The edges of ``--bins``, by column.
+
+    Examples
+    --------
+    >>> read_bins(["age=40,62"], ["sex", "age"])
+    {'age': [40.0, 62.0]}
+    """
+    found: dict[str | int, Sequence[float]] = {}
+    for text in texts:
+        column, _, numbers = text.rpartition("=")
+        try:
+            edges = [float(number) for number in numbers.split(",")]
+        except ValueError:
+            column = ""
+        if column not in ignore:
+            raise UserError(
+                f"--bins is {text!r}",
+                expected=f"a column of --ignore and numbers in rising order, such as {ignore[0]}=40,62",
+            )
+        if column in found:
+            raise UserError(f"--bins has two entries for {column!r}", do=f"give all edges in one: {column}=40,62")
+        found[column] = edges
+    return found
+
+
+def check_bins(edges: Mapping[str | int, Sequence[float]], groups: pa.Table) -> None:
+    """Raise where the edges of a column put all rows into one group: a typing error, or another unit."""
+    for column, inner in edges.items():
+        values = groups.column(column).drop_null()
+        if is_text(values.type) or not len(values):
+            continue
+        numbers = values.to_numpy().astype(np.float64)
+        if len(np.unique(np.searchsorted(inner, numbers, side="right"))) < 2:
+            raise UserError(
+                f"--bins {column}={','.join(f'{edge:g}' for edge in inner)} puts all rows into one group",
+                do=f"choose edges between {numbers.min():g} and {numbers.max():g}.",
+            )
+
+
+def check_limit(option: str, value: float | None, agg: Agg) -> None:
+    """Raise for a limit that no gap exceeds: 5, meant as 5 %, would certify everything."""
+    if value is not None and value > 1 and agg == "max":
+        raise UserError(
+            f"{option} is {value:g}", expected="a difference of two rates, from 0 to 1", do="5 % is written as 0.05."
+        )
 
 
 def split_names(texts: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
@@ -258,6 +321,8 @@ def split_rows(rows: Rows, test_size: float, seed: int, known: Groupings, needed
     """
     if not 0 < test_size < 1:
         raise UserError(f"the test size is {test_size:g}", do="give a share of the rows between 0 and 1, such as 0.25.")
+    if round(len(rows) * (1 - test_size)) < MIN_ROWS:
+        raise UserError(f"a test size of {test_size:g} leaves no rows to learn from", do="give a smaller --test-size.")
     codes = np.unique(rows.y, return_inverse=True)[1].astype(np.intp)
     cells = known.learn(rows.groups, codes, needed=needed)
     if not known.compares:
@@ -282,10 +347,13 @@ def _labels(words: NDArray[Any], roles: Roles, name: str) -> NDArray[Any]:
         raise UserError(
             f"the label {roles.label!r} of {name} has one value only, {found}", do="give rows of two classes or more."
         )
+    present = [str(value) for value in values]
+    others = roles.class_names.get("0", "")
+    known = present if roles.positive is None else [*present, others]
+    if roles.favorable not in (None, *known):
+        check_names([str(roles.favorable)], present, f"the label {roles.label!r}", what="value")
     if roles.positive is not None:
-        present = [str(value) for value in values]
         check_names([roles.positive], present, f"the label {roles.label!r}", what="value")
-        others = roles.class_names["0"]
         if others in present and len(present) > 2:
             raise UserError(
                 f"the label {roles.label!r} has the value {others!r}, which also stands for all but {roles.positive!r}",

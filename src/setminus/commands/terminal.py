@@ -34,10 +34,12 @@ from setminus.files import destination
 from setminus.progress import Event
 
 __all__ = [
+    "Bins",
     "CommandGroup",
     "Decimal",
     "Display",
     "Encoding",
+    "Favorable",
     "Force",
     "Header",
     "Ignore",
@@ -95,6 +97,20 @@ Ignore = Annotated[
     ),
 ]
 Positive = Annotated[str | None, typer.Option(help="Value of the label that counts as 1. All other values count as 0.")]
+Favorable = Annotated[
+    str | None,
+    typer.Option(
+        help="Value of the label that is good for a person. Selection rates, impact ratios, true positive rates and "
+        "equal_opportunity refer to it. By default the --positive value, or the second of two."
+    ),
+]
+Bins = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Where an --ignore column of numbers is cut: AGE=40,62 makes the groups below 40, 40 to 61, and 62 and "
+        "above. By default at quantiles."
+    ),
+]
 Header = Annotated[
     bool | None,
     typer.Option("--header/--no-header", help="CSV: whether the first line holds column names. Detected by default."),
