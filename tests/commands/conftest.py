@@ -4,6 +4,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
 
 from setminus.commands import main
 
@@ -13,6 +14,14 @@ class Done:
     code: int
     out: str
     err: str
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_trees():
+    """Fit 20 trees by default instead of 100: what a command reads, writes and says does not depend on their number."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(HistGradientBoostingClassifier.__init__.__kwdefaults__, "max_iter", 20)
+        yield
 
 
 @pytest.fixture

@@ -302,9 +302,13 @@ def rows_needed(
     # a cell needs rows in proportion to the variance of its rate, at the worst rate within the tolerance
     spread = np.maximum((rate * (1 - rate)).max(axis=-1), tolerance * (1 - min(tolerance, 0.5)) / 2)
 
+    # a margin of the bisection of `_approximate_bound`, so that both agree
+    step = counts.limit / 2.0 ** np.ceil(np.log2(counts.limit / min(1e-3, tolerance / 10)))
+    margin = float(step * (tolerance // step))
+
     def enough(scale: float) -> bool:
-        rows = np.maximum(counts.rows, scale * spread)
-        return _median_bound(counts, rows, 1 - confidence, min(1e-3, tolerance / 10)) <= tolerance
+        typical = _typical_samples(counts, np.maximum(counts.rows, scale * spread))
+        return sum(one.p_value(margin, exact=False) <= 1 - confidence for one in typical) > len(typical) / 2
 
     low, high = 0.0, 1.0
     if (counts.rows > 0).all() and enough(low):
@@ -543,12 +547,16 @@ def _approximate_bound(counts: _Counts, level: float, precision: float = _PRECIS
 
 
 def _median_bound(counts: _Counts, rows: Floats, level: float, precision: float = 1e-3) -> float:
-    """Of samples with so many rows of groups with equal rates: the bounds of a few whose gaps are near the median."""
+    """The median of the bounds of typical samples."""
+    return float(np.median([_approximate_bound(one, level, precision) for one in _typical_samples(counts, rows)]))
+
+
+def _typical_samples(counts: _Counts, rows: Floats) -> list[_Counts]:
+    """Of samples with so many rows of groups with equal rates: five whose gaps are near the median."""
     drawn = counts.equal_groups(rows)
     middle = len(drawn) // 2
     typical = np.argsort(counts.gaps(drawn))[middle - 2 : middle + 3]
-    bounds = [_approximate_bound(replace(counts, outcomes=drawn[k], weighted=True), level, precision) for k in typical]
-    return float(np.median(bounds))
+    return [replace(counts, outcomes=drawn[k], weighted=True) for k in typical]
 
 
 def _check(tolerance: float, confidence: float) -> None:

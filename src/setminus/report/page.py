@@ -6,7 +6,7 @@ import contextlib
 import functools
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points, version
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,7 @@ def build_page(records: Sequence[dict[str, Any]]) -> str:
     groups = _together(records)
     sections = [{"id": number, "brief": False, **_section(group)} for number, group in enumerate(groups)]
     figures = {f"{section['id']}-{figure.id}": figure.spec for section in sections for figure in section["figures"]}
-    packages = {section["package"] for section in sections if "package" in section}
+    packages = frozenset(section["package"] for section in sections if "package" in section)
     template = _environment(packages).get_template("page.html.j2")
     page: str = template.render(
         records=[_made_by(group) for group in groups],
@@ -138,13 +138,14 @@ def _made_by(group: list[dict[str, Any]]) -> dict[str, Any]:
     return {**first, "commands": [first["command"]]} if first["job"] in SECTIONS else made_by(group)
 
 
-def _environment(packages: Iterable[str]) -> Any:
+@functools.cache
+def _environment(packages: frozenset[str]) -> Any:
     try:
         import jinja2
     except ImportError as error:
         raise MissingExtraError("the page", "jinja2 and vl-convert-python", extra="cli") from error
     environment = jinja2.Environment(
-        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(name) for name in ("setminus.report", *packages)]),
+        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(name) for name in ("setminus.report", *sorted(packages))]),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
