@@ -123,7 +123,7 @@ def audit(
     ] = None,
     confidence: Annotated[
         float,
-        typer.Option(callback=finite, min=0.5, max=0.9999, help="Of the intervals, the bound and the certificate."),
+        typer.Option(callback=finite, min=0.5, max=0.9999, help="Confidence of intervals, bound and certificate."),
     ] = 0.95,
     out: Annotated[Path | None, typer.Option(help="JSON file to write the audit to.")] = None,
     page: Annotated[Path | None, typer.Option(help="HTML page to write about the audit.")] = None,

@@ -115,14 +115,14 @@ def fit(
             callback=finite,
             min=0,
             max=0.9999,
-            help="Chance that the gap of new rows is within the tolerance, where the model is certified. 0 makes no "
-            "such promise: the gap of new rows is then often larger.",
+            help="Confidence that a certified model's gap on new rows is within the tolerance. 0: no certificate; the "
+            "gap on new rows is then often larger.",
         ),
     ] = 0.95,
     uncertified: Annotated[
         Literal["warn", "raise"],
         typer.Option(
-            help="If the rows do not certify the tolerance: warn and take the model most likely within it, or stop."
+            help="If no model can be certified: warn and take the one most likely within the tolerance, or stop."
         ),
     ] = "warn",
     favorable: Favorable = None,
@@ -178,7 +178,7 @@ def fit(
     level_up: Annotated[
         bool,
         typer.Option(
-            "--level-up", rich_help_panel=USEFUL, help="Lower the true positive rate of no group to close the gap."
+            "--level-up", rich_help_panel=USEFUL, help="Close the gap without lowering any group's true positive rate."
         ),
     ] = False,
     drop: Annotated[
@@ -191,7 +191,9 @@ def fit(
     ] = None,
     features: Annotated[
         list[str] | None,
-        typer.Option(rich_help_panel=DATA, help="Column to learn from; all others are left out. As --drop."),
+        typer.Option(
+            rich_help_panel=DATA, help="Column to learn from; all others are left out. Several: as for --drop."
+        ),
     ] = None,
     bins: Bins = None,
     constraint_over: Annotated[
@@ -207,7 +209,7 @@ def fit(
         typer.Option(
             min=1,
             rich_help_panel=DATA,
-            help="Rows that a group must have, of each label that the constraint compares.",
+            help="Smallest number of rows in a group, for each label that the constraint compares.",
         ),
     ] = 10,
     small_groups: Annotated[
