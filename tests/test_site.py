@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 MAX_WORDS = 1300
 MADE = ("tables.md", "laboratory.md", "laboratory/numbers.md", "peers.md", "peers-sets.md", "adapters.md")
 """Written by generators: long tables, which the site folds."""
-LONG = {"make-your-model-fair.md", "adapt-when-the-class-mix-changes.md", "translate-style-keep-what-matters.md"}
+LONG = {"adapt-when-the-class-mix-changes.md", "translate-style-keep-what-matters.md"}
 """Tutorials of more words, to be split."""
 
 
@@ -104,3 +104,34 @@ def test_a_page_is_short_enough_to_be_read(path):
     name = path.relative_to(ROOT / "docs").as_posix()
     if name not in MADE and name not in LONG:
         assert len(path.read_text(encoding="utf-8").split()) <= MAX_WORDS
+
+
+def unknown_options(text):
+    """Options in the shell lines of a page that the named command does not have."""
+    from typer.main import get_command
+
+    from setminus.commands import build_app
+
+    found = []
+    blocks = "\n".join(re.findall(r"^```(?:console|bash)?\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
+    for line in re.findall(r"^(?:\$ )?setminus ((?:.*\\\n)*.*)$", blocks, re.MULTILINE):
+        command, words = get_command(build_app()), line.replace("\\\n", " ").split()
+        while words and hasattr(command, "commands"):
+            command = command.commands.get(words.pop(0))
+        if command is None:
+            found.append(line)
+            continue
+        known = {option for parameter in command.params for option in [*parameter.opts, *parameter.secondary_opts]}
+        found += [word for word in words if word.startswith("--") and word.split("=")[0] not in known | {"--help"}]
+    return found
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")], ids=lambda path: path.name)
+def test_shell_lines_name_commands_and_options_that_exist(path):
+    assert unknown_options(path.read_text(encoding="utf-8")) == []
+
+
+def test_a_wrong_command_or_option_is_found():
+    lines = ["fit a.csv --lable y", "fits a.csv", "transfer fit a b \\\n    --keeps hair --out m"]
+    text = "setminus says\n```\n" + "".join(f"setminus {line}\n" for line in lines) + "```\n"
+    assert unknown_options(text) == ["--lable", "fits a.csv", "--keeps"]
