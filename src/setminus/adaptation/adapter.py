@@ -265,16 +265,7 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_sample_domain(sample_domain, len(X))
         # again: predict_prior may be changed after fitting
         check_parameters(self.get_params(deep=False))
-        logits = self._logits(self._standardised(X))
-        if self.predict_prior == "target" or (self.predict_prior == "auto" and hasattr(self, "evidence_")):
-            # models of earlier versions have an estimate
-            if not getattr(self, "estimated_", True):
-                raise UserError(
-                    "predict_prior was 'equal' at fit: method 'source_only' did not estimate the target's frequencies",
-                    do="fit again with predict_prior='target'.",
-                )
-            # at least tiny: a row may be certain of a class with an estimate of 0
-            logits += np.log(np.maximum(self.target_prior_, _TINY))
+        logits = self._logits(self._standardised(X)) + self._log_prior()
         proba: Floats = softmax(logits, axis=1)
         return proba
 
@@ -445,6 +436,20 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         # of the precision of X
         rows: Floats = (X - self.mean_.astype(X.dtype)) / self.scale_.astype(X.dtype)
         return rows
+
+    def _log_prior(self) -> Floats:
+        """The log of the class frequencies that predictions assume, 0 for equal ones."""
+        if not (self.predict_prior == "target" or (self.predict_prior == "auto" and hasattr(self, "evidence_"))):
+            return np.zeros(len(self.classes_))
+        # models of earlier versions have an estimate
+        if not getattr(self, "estimated_", True):
+            raise UserError(
+                "predict_prior was 'equal' at fit: method 'source_only' did not estimate the target's frequencies",
+                do="fit again with predict_prior='target'.",
+            )
+        # at least tiny: a row may be certain of a class with an estimate of 0
+        logs: Floats = np.log(np.maximum(self.target_prior_, _TINY))
+        return logs
 
     def _logits(self, x: Floats) -> Floats:
         return network_logits(self.layers_, x)

@@ -1,0 +1,1 @@
+"""Fitted models outside of Python: ONNX graphs, and SQL expressions."""
