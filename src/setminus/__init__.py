@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from setminus.estimators.persistence import load, save
     from setminus.estimators.principals import GroupPrincipal, ProxyPrincipal
     from setminus.estimators.tuned import TunedOrthogonalClassifier
+    from setminus.export.onnx import export_onnx, onnx_inputs
+    from setminus.export.sql import export_sql
 
 _HOMES = {
     "Audit": "auditing.audit",
@@ -48,11 +50,14 @@ _HOMES = {
     "effective_sample_size": "core.importance",
     "equal_opportunity_gap": "core.gaps",
     "equalized_odds_gap": "core.gaps",
+    "export_onnx": "export.onnx",
+    "export_sql": "export.sql",
     "generalization_bound": "core.importance",
     "importance_variance": "core.importance",
     "importance_weights": "core.importance",
     "leakage": "auditing.leakage",
     "load": "estimators.persistence",
+    "onnx_inputs": "export.onnx",
     "orthogonalize": "core.orthogonalize",
     "orthogonalize_log": "core.orthogonalize",
     "prior_correction": "adaptation.prior_correction",
@@ -76,11 +81,14 @@ __all__ = [
     "effective_sample_size",
     "equal_opportunity_gap",
     "equalized_odds_gap",
+    "export_onnx",
+    "export_sql",
     "generalization_bound",
     "importance_variance",
     "importance_weights",
     "leakage",
     "load",
+    "onnx_inputs",
     "orthogonalize",
     "orthogonalize_log",
     "prior_correction",

@@ -11,9 +11,9 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from setminus import GroupPrincipal, OrthogonalClassifier, TunedOrthogonalClassifier, orthogonalize, save
 from setminus.errors import UserError
-from setminus.scale.scorers import ModelScorer, ProbabilityScorer, _known_columns, score_rows
+from setminus.scale.scorers import ModelScorer, ProbabilityScorer, score_rows
 from setminus.scale.scoring import score_file
-from setminus.tables.encoding import TableEncoder
+from setminus.tables.encoding import TableEncoder, learned_columns
 from setminus.tables.numerals import DecimalSign
 from setminus.tables.reading import open_table
 
@@ -196,7 +196,7 @@ def test_drift_is_known_of_the_columns_of_every_encoder(known, people, table, tm
 def test_the_first_encoder_that_knows_a_column_counts(people):
     narrow = TableEncoder().fit(people.filter(pc.less(people["age"], 0)).select(["age", "job"]))
     wide = TableEncoder().fit(people.select(["age", "sex"]))
-    columns = _known_columns(Pipeline([("first", narrow), ("unfitted", TableEncoder()), ("second", wide)]))
+    columns = learned_columns(Pipeline([("first", narrow), ("unfitted", TableEncoder()), ("second", wide)]))
     assert columns == [*narrow.columns_, wide.columns_[1]]
     assert narrow.columns_[0] != wide.columns_[0]
 

@@ -82,6 +82,7 @@ def build_app() -> typer.Typer:
     from setminus.commands.audit import audit
     from setminus.commands.data import data_app
     from setminus.commands.demo import demo
+    from setminus.commands.export import export
     from setminus.commands.fit import fit
     from setminus.commands.info import info
     from setminus.commands.report import report
@@ -96,7 +97,7 @@ def build_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
         epilog=EPILOG,
     )
-    for command in (demo, fit, apply, audit, info, report, adapt):
+    for command in (demo, fit, apply, audit, info, report, export, adapt):
         app.command(no_args_is_help=command is not demo)(command)
     app.add_typer(transfer_app, name="transfer")
     app.add_typer(data_app, name="data")

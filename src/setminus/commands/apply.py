@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from setminus.scale.scorers import Scorer
     from setminus.scale.scoring import Scored
 
-__all__ = ["apply", "apply_file"]
+__all__ = ["apply", "apply_file", "parse_prior"]
 
 
 def apply(
@@ -189,7 +189,7 @@ def apply_file(
                 do="give --full COLUMNS --principal COLUMNS --prior NUMBERS.",
             )
         names = table.names
-        scorer = ProbabilityScorer(_columns(full, names), _columns(principal, names), _prior(prior), strength)
+        scorer = ProbabilityScorer(_columns(full, names), _columns(principal, names), parse_prior(prior), strength)
     else:
         scorer = ModelScorer(files[0], trusted)
         table = table.like(scorer.decimal())
@@ -209,7 +209,8 @@ def _columns(text: str, names: Sequence[str]) -> list[str]:
     return [text] if text in names else [name.strip() for name in text.split(",")]
 
 
-def _prior(text: str) -> list[float] | str:
+def parse_prior(text: str) -> list[float] | str:
+    """Class frequencies from what was typed."""
     if text == "uniform":
         return text
     try:

@@ -195,12 +195,15 @@ def _group_places(part: GroupPrincipal, model: Any, graph: Graph, rows: Rows, gr
     columns = groups
     if model.sensitive_columns is not None:
         found = columns_of(graph, rows, model.sensitive_columns)
-        columns = found if not isinstance(found, Matrix) else [
-            Column(str(at), graph.column(found.tensor, [at]), text=False) for at in range(found.width)
-        ]
+        columns = (
+            found
+            if not isinstance(found, Matrix)
+            else [Column(str(at), graph.column(found.tensor, [at]), text=False) for at in range(found.width)]
+        )
     if columns is None:
         raise UserError(
-            "the model needs the groups", do="pass sensitive_features= with those of the sample, or set sensitive_columns=."
+            "the model needs the groups",
+            do="pass sensitive_features= with those of the sample, or set sensitive_columns=.",
         )
     groupings: Groupings | None = getattr(model, "groupings", None)
     learned = part.groups_ if groupings is None else groupings.crossed

@@ -109,7 +109,11 @@ class Graph:
     def add(self, op: str, *inputs: str, name: str = "", **attributes: Any) -> str:
         """Add a node of one output, or find it; `name` is what an error of the runtime shows."""
         found = sorted(attributes.items())
-        key = (op, inputs, tuple((k, v.SerializeToString() if hasattr(v, "SerializeToString") else repr(v)) for k, v in found))
+        key = (
+            op,
+            inputs,
+            tuple((k, v.SerializeToString() if hasattr(v, "SerializeToString") else repr(v)) for k, v in found),
+        )
         if key not in self._known:
             output = self._name(op)
             domain = "ai.onnx.ml" if op in ("LabelEncoder", "TreeEnsemble") else ""
@@ -217,7 +221,9 @@ class Graph:
 
 def _check_lasting(node: onnx.NodeProto, part: str) -> None:
     """Raise for an operator that these versions no longer have, such as the float32 trees of other converters."""
-    if node.domain in OPSETS and not onnx.defs.has(node.op_type, max_inclusive_version=OPSETS[node.domain], domain=node.domain):
+    if node.domain in OPSETS and not onnx.defs.has(
+        node.op_type, max_inclusive_version=OPSETS[node.domain], domain=node.domain
+    ):
         raise UserError(f"{part} needs the operator {node.op_type!r}, which is unknown", do="use another estimator.")
     if node.domain == "ai.onnx.ml" and node.op_type in ("TreeEnsembleClassifier", "TreeEnsembleRegressor"):
         raise UserError(

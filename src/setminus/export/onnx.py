@@ -180,7 +180,9 @@ def _group_frame(sensitive_features: Any) -> Any:
     values = np.asarray(sensitive_features, dtype=object)
     columns = [values] if values.ndim == 1 else list(values.T)
     stem = "sensitive_features"
-    return pa.table({stem if len(columns) == 1 else f"{stem}_{at}": column.tolist() for at, column in enumerate(columns)})
+    return pa.table(
+        {stem if len(columns) == 1 else f"{stem}_{at}": column.tolist() for at, column in enumerate(columns)}
+    )
 
 
 def _group_columns(graph: Graph, sensitive_features: Any) -> list[Column]:
@@ -211,7 +213,9 @@ def _feeds(X: Any, about: dict[str, dict[str, str]]) -> dict[str, NDArray[Any]]:
             found[name] = to_flags(values, name)[:, None]
         else:
             # arrow takes times of any kind for days
-            days = described["kind"] == "days" or (pa.types.is_temporal(values.type) and not pa.types.is_duration(values.type))
+            days = described["kind"] == "days" or (
+                pa.types.is_temporal(values.type) and not pa.types.is_duration(values.type)
+            )
             found[name] = (to_days if days else to_numbers)(values, name)[:, None]
     return found
 

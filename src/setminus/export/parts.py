@@ -14,10 +14,10 @@ from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import OrdinalEncoder
+from sklearn.preprocessing import KBinsDiscretizer, OrdinalEncoder
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
-from setminus.errors import UserError
+from setminus.errors import MissingExtraError, UserError
 from setminus.export.graph import OPSETS, Column, Graph, Matrix, Rows
 from setminus.export.trees import boosted_trees, forest_trees, lightgbm_scores, tree_scores, xgboost_scores
 from setminus.tables.columns import FLAGS
@@ -153,6 +153,20 @@ def _as_columns(graph: Graph, rows: Rows) -> list[Column]:
 
 
 @transformed.register
+def _(step: KBinsDiscretizer, graph: Graph, rows: Rows) -> Rows:
+    columns = _as_columns(graph, graph.matrix(rows, "KBinsDiscretizer"))
+    blocks = []
+    for column, edges, n_bins in zip(columns, step.bin_edges_, step.n_bins_.tolist(), strict=True):
+        above = graph.add("GreaterOrEqual", column.tensor, graph.constant(edges[None, 1:-1]))
+        code = graph.add("ReduceSum", graph.cast(above), graph.constant([1]), keepdims=1)
+        if step.encode != "ordinal":
+            code = graph.cast(graph.add("Equal", code, graph.constant(np.arange(n_bins, dtype=np.float64)[None])))
+        blocks.append(code)
+    width = len(blocks) if step.encode == "ordinal" else int(step.n_bins_.sum())
+    return Matrix(blocks[0] if len(blocks) == 1 else graph.add("Concat", *blocks, axis=1), width)
+
+
+@transformed.register
 def _(step: TableEncoder, graph: Graph, rows: Rows) -> Rows:
     if isinstance(rows, Matrix):
         raise UserError("TableEncoder was given an array", expected="the columns of a frame")
@@ -282,7 +296,10 @@ def _boosting_rows(graph: Graph, rows: Rows, model: HistGradientBoostingClassifi
     encoder = model._preprocessor.named_transformers_["encoder"]
     mask = model.is_categorical_.tolist()
     categorical = [column for column, coded in zip(columns, mask, strict=True) if coded]
-    known = [np.array([value for value in found.tolist() if value == value and value is not None]) for found in encoder.categories_]
+    known = [
+        np.array([value for value in found.tolist() if value == value and value is not None])
+        for found in encoder.categories_
+    ]
     coded = [
         column
         if column.levels is not None and np.array_equal(words, np.arange(column.levels))
@@ -314,12 +331,15 @@ def _by_skl2onnx(part: Any, graph: Graph, rows: Rows) -> list[str]:
     name = type(part).__name__
     if not isinstance(part, BaseEstimator):
         raise UserError(f"{name} cannot be exported", expected="an estimator of scikit-learn or setminus")
-    from skl2onnx import convert_sklearn
-    from skl2onnx.common.data_types import DoubleTensorType, StringTensorType
+    try:
+        from skl2onnx import convert_sklearn
+        from skl2onnx.common.data_types import DoubleTensorType, StringTensorType
+    except ImportError as error:
+        raise MissingExtraError("the export to ONNX", "skl2onnx", extra="onnx") from error
 
-    words = not isinstance(rows, Matrix) and all(column.text for column in rows)
-    if words:
-        tensor = graph.add("Concat", *(column.tensor for column in rows), axis=1) if len(rows) > 1 else rows[0].tensor
+    if not isinstance(rows, Matrix) and all(column.text for column in rows):
+        tensors = [column.tensor for column in rows]
+        tensor = tensors[0] if len(tensors) == 1 else graph.add("Concat", *tensors, axis=1)
         kind = StringTensorType([None, len(rows)])
     else:
         found = graph.matrix(rows, name)

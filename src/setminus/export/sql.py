@@ -85,7 +85,9 @@ def export_sql(
         if principal is None or prior is None:
             raise UserError("without a model, principal and prior are needed", do="give both, or a model.")
         classes: list[Any] = [*range(len(fulls))]
-        weights = _by_principal(fulls, _columns("principal", principal), _checked(prior, len(fulls), strength), strength)
+        weights = _by_principal(
+            fulls, _columns("principal", principal), _checked(prior, len(fulls), strength), strength
+        )
         offsets: Floats = np.zeros(len(fulls))
     else:
         check_is_fitted(model)
@@ -165,9 +167,7 @@ def _by_principal(fulls: list[str], principals: list[str], prior: Floats, streng
     if len(fulls) == 2:
         # both sides times both principal probabilities: nothing is divided by 0
         scale = (prior / prior.max()) ** strength
-        return [
-            _product(fulls[k], _power(principals[1 - k], strength), _factor(float(scale[k]))) for k in range(2)
-        ]
+        return [_product(fulls[k], _power(principals[1 - k], strength), _factor(float(scale[k]))) for k in range(2)]
     floored = [_at_least(column, MIN_PRINCIPAL) for column in principals]
     return [
         _product(one, _power(f"({_number(float(p))} / {q})", strength))
@@ -206,8 +206,10 @@ def _by_group(
     missing = " OR ".join(f"{column} IS NULL" for column in quoted)
     # a group that was not there at fit time: refused by Python, NULL here, unless rows in no group are corrected alike
     lenient = groupings is not None or part.unseen == "prior"
-    found = []
-    for k, full in enumerate(fulls):
+    found = [fulls[0]]
+    # only ratios matter: that of the first class is 1 in all groups
+    by_group, unknown = by_group / by_group[:, :1], unknown / unknown[0]
+    for k, full in enumerate(fulls[1:], start=1):
         whens = [f"WHEN {missing} THEN {_number(float(unknown[k]))}"]
         for code, tests in conditions.items():
             factor = by_group[code, k] if code >= 0 else unknown[k]
@@ -282,9 +284,7 @@ def _decision(weights: list[str], offsets: Floats, classes: list[Any], *, last_a
     whens = []
     for k, label in enumerate(classes):
         tests = [
-            f"{scaled[k]} {'>=' if (j < k) == last_at_tie else '>'} {other}"
-            for j, other in enumerate(scaled)
-            if j != k
+            f"{scaled[k]} {'>=' if (j < k) == last_at_tie else '>'} {other}" for j, other in enumerate(scaled) if j != k
         ]
         whens.append(f"WHEN {' AND '.join(tests)} THEN {_literal(label)}")
     return f"CASE {' '.join(whens)} END"

@@ -7,7 +7,7 @@ HistGradientBoosting.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +49,7 @@ class Tree:
     right: Sequence[int]
     missing_left: Sequence[bool]
     value: Sequence[float]
-    members: dict[int, Sequence[float]]
+    members: Mapping[int, Sequence[float]]
     target: int = 0
 
 
@@ -113,9 +113,7 @@ def _tensor(values: Sequence[Any], kind: Any) -> Any:
 
 def boosted_trees(model: Any) -> list[Tree]:
     """The trees of a fitted HistGradientBoosting model, for rows as its preprocessor encodes them."""
-    return [
-        _boosted(predictor, target) for trees in model._predictors for target, predictor in enumerate(trees)
-    ]
+    return [_boosted(predictor, target) for trees in model._predictors for target, predictor in enumerate(trees)]
 
 
 def _boosted(predictor: Any, target: int) -> Tree:
@@ -139,7 +137,11 @@ def _boosted(predictor: Any, target: int) -> Tree:
 
 def _bits(words: NDArray[np.uint32]) -> list[float]:
     """The positions of the bits that are set."""
-    return np.flatnonzero(np.unpackbits(np.ascontiguousarray(words).view(np.uint8), bitorder="little")).astype(float).tolist()
+    return (
+        np.flatnonzero(np.unpackbits(np.ascontiguousarray(words).view(np.uint8), bitorder="little"))
+        .astype(float)
+        .tolist()
+    )
 
 
 def forest_trees(model: Any) -> list[Tree]:
@@ -176,17 +178,13 @@ def lightgbm_scores(graph: Graph, x: str, model: Any) -> str:
             do="use the objectives binary or multiclass on arrays of numbers.",
         )
     n_targets = dump["num_tree_per_iteration"]
-    trees = [
-        _lightgbm_tree(info["tree_structure"], at % n_targets) for at, info in enumerate(dump["tree_info"])
-    ]
+    trees = [_lightgbm_tree(info["tree_structure"], at % n_targets) for at, info in enumerate(dump["tree_info"])]
     scores = tree_scores(graph, x, trees, n_targets)
     slope = float(next((word[8:] for word in objective.split() if word.startswith("sigmoid:")), 1.0))
     return scores if slope == 1 else graph.add("Mul", scores, graph.constant(slope))
 
 
 def _lightgbm_tree(root: dict[str, Any], target: int) -> Tree:
-    nodes: list[dict[str, Any]] = []
-
     def walk(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield node
         for side in ("left_child", "right_child"):

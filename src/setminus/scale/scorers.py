@@ -12,7 +12,6 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 from setminus.core.checks import OnViolation
 from setminus.core.orthogonalize import orthogonalize
@@ -23,7 +22,7 @@ from setminus.estimators.persistence import load, model_errors
 from setminus.estimators.tuned import TunedOrthogonalClassifier
 from setminus.tables.columns import check_names, coded_text
 from setminus.tables.drift import ColumnDrift, Drift, column_drift
-from setminus.tables.encoding import TableEncoder
+from setminus.tables.encoding import learned_columns
 from setminus.tables.numerals import DecimalSign
 from setminus.tables.reading import Table
 
@@ -227,7 +226,7 @@ class ModelScorer:
         """How the rows differ from those that the encoders of the model were fitted on."""
         model = self._model()
         with model_errors(Path(self.path).name):
-            return column_drift(rows, _known_columns(model))
+            return column_drift(rows, learned_columns(model))
 
     def _model(self) -> Any:
         path = Path(self.path)
@@ -252,26 +251,6 @@ def _class_names(model: Any) -> NDArray[Any]:
     """The value of the label for each class: `fit --positive` has codes 0 and 1, a saved model may have any."""
     labels = getattr(model, "about_", {}).get("task", {}).get("labels", {})
     return np.array([labels.get(str(label), str(label)) for label in model.classes_]) if labels else model.classes_
-
-
-def _known_columns(model: Any) -> list[dict[str, Any]]:
-    """What the encoders learned of each column; the first encoder that knows a column counts."""
-    known: dict[str, dict[str, Any]] = {}
-    for encoder in _encoders(model):
-        for column in encoder.columns_:
-            known.setdefault(column["name"], column)
-    return list(known.values())
-
-
-def _encoders(part: Any) -> list[TableEncoder]:
-    """The fitted encoders in a model: in its pipelines, its principals and its other parts."""
-    if isinstance(part, TableEncoder):
-        return [part] if hasattr(part, "columns_") else []
-    if isinstance(part, BaseEstimator):
-        part = vars(part).values()
-    elif not isinstance(part, (list, tuple)):
-        return []
-    return [encoder for inner in part for encoder in _encoders(inner)]
 
 
 def _predicted(model: Any, X: pa.Table, proba: Proba, groups: dict[str, Any]) -> Any:

@@ -27,7 +27,7 @@ from setminus.tables.columns import (
     to_text,
 )
 
-__all__ = ["NUMBERS", "TableEncoder", "level_words"]
+__all__ = ["NUMBERS", "TableEncoder", "learned_columns", "level_words"]
 
 Floats = NDArray[np.float64]
 
@@ -135,6 +135,34 @@ def level_words(column: dict[str, Any]) -> pa.Array:
     """The levels of a category, in the order of their codes."""
     # models saved before text was trimmed hold levels with spaces around them
     return pc.utf8_trim_whitespace(pa.array(column["levels"], pa.string()))
+
+
+def learned_columns(model: Any) -> list[dict[str, Any]]:
+    """What the encoders in a model learned of each column; the first encoder that knows a column counts.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> encoder = TableEncoder().fit(pa.table({"age": [39, 50, None]}))
+    >>> [column["name"] for column in learned_columns(make_pipeline(encoder, "passthrough"))]
+    ['age']
+    """
+    known: dict[str, dict[str, Any]] = {}
+    for encoder in _encoders(model):
+        for column in encoder.columns_:
+            known.setdefault(column["name"], column)
+    return list(known.values())
+
+
+def _encoders(part: Any) -> list[TableEncoder]:
+    """The fitted encoders in a model: in its pipelines, its principals and its other parts."""
+    if isinstance(part, TableEncoder):
+        return [part] if hasattr(part, "columns_") else []
+    if isinstance(part, BaseEstimator):
+        part = vars(part).values()
+    elif not isinstance(part, (list, tuple)):
+        return []
+    return [encoder for inner in part for encoder in _encoders(inner)]
 
 
 def _learned(name: str, kind: ColumnKind, values: pa.ChunkedArray) -> dict[str, Any]:

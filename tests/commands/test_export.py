@@ -1,0 +1,72 @@
+"""``setminus export``: what it writes, prints and refuses."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from typer.testing import CliRunner
+
+from setminus import OrthogonalClassifier, onnx_inputs, save
+from setminus.commands import build_app
+from setminus.tables.encoding import TableEncoder
+from tests.export.conftest import people
+
+onnxruntime = pytest.importorskip("onnxruntime")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    table, y = people()
+    model = OrthogonalClassifier(
+        make_pipeline(TableEncoder("onehot"), LogisticRegression(max_iter=500)), sensitive_columns=["sex"]
+    ).fit(table, y)
+    path = tmp_path_factory.mktemp("export") / "model.skops"
+    save(model, path)
+    return model, path
+
+
+def run(*words):
+    return CliRunner().invoke(build_app(), ["export", *map(str, words)])
+
+
+def test_a_saved_model_needs_no_rows_to_become_onnx(model, tmp_path):
+    fitted, path = model
+    done = run(path, "--onnx", tmp_path / "m.onnx", "--json")
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout)
+    assert said["rows"] == 2000 and said["difference"] < 1e-12
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
+    table, _ = people(seed=3)
+    label, proba = session.run(None, onnx_inputs(session, table))
+    np.testing.assert_allclose(proba, fitted.predict_proba(table), atol=1e-12)
+    assert (label == fitted.predict(table)).all()
+
+
+def test_an_existing_file_stays_without_force(model, tmp_path):
+    (tmp_path / "m.onnx").write_text("mine")
+    assert run(model[1], "--onnx", tmp_path / "m.onnx").exit_code != 0
+    assert (tmp_path / "m.onnx").read_text() == "mine"
+
+
+def test_sql_is_printed_in_one_line(model):
+    done = run(model[1], "--sql", "--full", "p", "--output", "decision")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith('CASE WHEN (1E0 - "p")') and done.stdout.count("\n") == 1
+    plain = run("--sql", "--full", "p", "--principal", "q", "--prior", "uniform", "--json")
+    assert json.loads(plain.stdout)["sql"].startswith('("p" *')
+
+
+@pytest.mark.parametrize(
+    ("words", "wrong"),
+    [
+        (["m.skops"], "neither --onnx nor --sql"),
+        (["--sql"], "without --full"),
+        (["--sql", "--full", "p"], "principal and prior are needed"),
+        (["--sql", "--full", "p", "--principal", "q", "--prior", "a,b"], "the prior is 'a,b'"),
+        (["--onnx", "m.onnx"], "without a model file"),
+    ],
+)
+def test_wrong_options_are_named(words, wrong):
+    assert wrong in str(run(*words).exception)
