@@ -17,10 +17,11 @@ class Done:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def few_trees():
-    """Fit 20 trees by default instead of 100: what a command reads, writes and says does not depend on their number."""
+def small_work():
+    """Fit 20 trees by default, and score by one Dask worker: what a command reads, writes and says does not change."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(HistGradientBoostingClassifier.__init__.__kwdefaults__, "max_iter", 20)
+        patch.setattr("setminus.scale.dask_parts.WORKERS", 1)
         yield
 
 

@@ -9,7 +9,8 @@ from setminus import ImportanceWeightedClassifier, OrthogonalClassifier, TunedOr
 
 PLAIN = OrthogonalClassifier(LogisticRegression(), principal=DummyClassifier())
 BY_COLUMN = OrthogonalClassifier(LogisticRegression(), principal_columns=[0])
-TUNED = TunedOrthogonalClassifier(LogisticRegression(), sensitive_columns=[0])
+# the interface does not depend on the size of the search
+TUNED = TunedOrthogonalClassifier(LogisticRegression(), sensitive_columns=[0], strengths=[0, 1], cv=2)
 WEIGHTED = ImportanceWeightedClassifier(LogisticRegression(), principal=DummyClassifier())
 
 

@@ -1,5 +1,6 @@
-"""A small part of the fuzzer, the same in every run; `make fuzz` is the large one."""
+"""A small part of the fuzzer, the same in every run; `make test-all` runs more of it, `make fuzz` all."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.fuzz.machine import Commands, can_mount
 from tests.fuzz.world import build
 
 CASES = sorted(Path(__file__).with_name("cases").glob("*.json"))
+MORE = "SETMINUS_FUZZ" in os.environ
 SAME = settings(derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -30,7 +32,7 @@ def world(forks, tmp_path_factory):
 
 
 def test_no_input_breaks_a_command(world, forks, tmp_path):
-    @settings(SAME, max_examples=60, phases=[Phase.generate])
+    @settings(SAME, max_examples=100 if MORE else 20, phases=[Phase.generate])
     @given(all_cases(world, torch=False))
     def check(case):
         done, found = attack(case, world, forks)
@@ -50,6 +52,5 @@ def test_no_trouble_breaks_what_was_written(world, forks, small_disk):
     if small_disk and not can_mount():
         pytest.skip("a small disk can be mounted by root only; limited files stand in for it")
     machine = type("Machine", (Commands,), {"world": world, "forks": forks, "small_disk": small_disk})
-    run_state_machine_as_test(
-        machine, settings=settings(SAME, max_examples=3, stateful_step_count=8, phases=[Phase.generate])
-    )
+    runs = settings(SAME, max_examples=6 if MORE else 2, stateful_step_count=8, phases=[Phase.generate])
+    run_state_machine_as_test(machine, settings=runs)
