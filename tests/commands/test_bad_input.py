@@ -198,7 +198,7 @@ def test_apply_with_what_is_no_model(command, people, tmp_path):
     [
         (["--score", "score"], "no column 'score'"),
         (["--score", "skill"], "not a probability"),
-        (["--score", "age", "--score", "skill", "--score", "age"], "3 columns of scores"),
+        (["--score", "age", "--score", "skill", "--score", "job"], "3 columns of scores"),
         ([], "--score COLUMN"),
         (["--score", "half", "--prediction", "job"], "the predictions hold"),
     ],

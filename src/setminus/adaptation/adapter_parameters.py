@@ -7,7 +7,6 @@ from math import inf
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
-from setminus.adaptation.label_shift import check_proportions
 from setminus.errors import UserError
 
 __all__ = [
@@ -66,6 +65,9 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
             raise UserError(f"{name} is {value!r}", expected=f"{expected}")
     known = parameters["target_prior"] is not None
     if known:
+        # here, because commands read the choices of this module before scipy is needed
+        from setminus.adaptation.label_shift import check_proportions
+
         check_proportions("target_prior", parameters["target_prior"])
     device = parameters["device"]
     if not isinstance(device, str) or device not in get_args(Device):
