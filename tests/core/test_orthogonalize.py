@@ -248,7 +248,7 @@ def path(request, monkeypatch):
     if request.param == "compiled":
         pytest.importorskip("numba")
     else:
-        monkeypatch.setattr(formula, "_compiled", lambda n_classes, easy: None)
+        monkeypatch.setattr(formula, "_compiled", lambda n_classes, power, shared: None)
     return request.param
 
 
@@ -277,6 +277,30 @@ def test_equals_logs(path, n_classes, strength, dtype):
     np.testing.assert_allclose(answer, expected, atol=tight)
     per_row = np.tile(prior, (len(full), 1))
     np.testing.assert_allclose(orthogonalize(full, principal, per_row, strength=strength), expected, atol=tight)
+
+
+@pytest.mark.parametrize("n_classes", [2, 20])
+@pytest.mark.parametrize("strength", [0.05, 0.3, 1.7, 3.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("per_row", [False, True])
+def test_exact_over_the_whole_safe_range(path, n_classes, strength, dtype, per_row):
+    """Against extended precision, with principal probabilities from 1 down to the smallest safe one."""
+    rng = np.random.default_rng(n_classes)
+    floor = formula._floor(np.dtype(dtype), strength)
+    principal = np.exp(rng.uniform(np.log(2 * floor), 0, size=(300, n_classes)))
+    principal[:, 0] += 1 - principal.sum(axis=-1).clip(max=1)
+    principal = (principal / principal.sum(axis=-1, keepdims=True)).astype(dtype).clip(min=2 * floor)
+    full = rng.dirichlet(np.ones(n_classes), size=300).astype(dtype)
+    prior = rng.dirichlet(np.full(n_classes, 9.0), size=300 if per_row else None).astype(dtype)
+    out = np.empty_like(full)
+    assert formula.orthogonalize_rows(full, principal, prior, strength, out)
+    wide = [a.astype(np.longdouble) for a in (full, principal, prior)]
+    expected = wide[0] * (wide[2] / wide[1]) ** np.longdouble(strength if path == "blocked" else dtype(strength))
+    expected /= expected.sum(axis=-1, keepdims=True)
+    # by logs, a power has the rounding error of its logarithm, which is up to 360 in double precision and 44 in single
+    units = 8 if path == "compiled" else 8 + 2 * abs(np.log(floor)) * strength
+    eps = np.finfo(dtype).eps
+    np.testing.assert_allclose(out, expected.astype(float), rtol=units * eps, atol=np.finfo(dtype).tiny / eps)
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])
@@ -412,7 +436,7 @@ def test_compiled_loops_are_used_for_large_straight_arrays_only(monkeypatch):
     orthogonalize(full, principal, prior)
     orthogonalize(full, principal, prior, strength=0.5)
     orthogonalize(full, principal, np.tile(prior, (30, 1)))
-    assert asked == [(3, True), (3, False), (3, False)]
+    assert asked == [(3, False, True), (3, True, True), (3, False, False)]
 
 
 def test_threads_are_as_many_as_asked_for_or_allowed(monkeypatch):
@@ -463,7 +487,7 @@ import numpy as np
 from setminus import orthogonalize
 from setminus.core import orthogonalize as formula
 if "blocked" in sys.argv:
-    formula._compiled = lambda n_classes, easy: None
+    formula._compiled = lambda n_classes, power, shared: None
 full, principal = np.random.default_rng(0).dirichlet([1, 1], size=(2, formula.COMPILED_FROM // 2 + 1))
 
 def answer():
@@ -524,10 +548,11 @@ def test_called_by_several_workers_at_once(workers, monkeypatch):
 UNCACHED = """
 import numba
 assert formula.__file__.startswith(sys.argv[1]), formula.__file__
-assert isinstance(formula._compiled(2, True), numba.core.dispatcher.Dispatcher)
+assert isinstance(formula._compiled(2, False, True), numba.core.dispatcher.Dispatcher)
 np.testing.assert_allclose(expected.sum(axis=-1), 1)
 try:
-    numba.njit(cache=True)(formula._binary_rows)
+    from setminus.core import fused
+    numba.njit(cache=True)(fused._binary_rows)
 except RuntimeError as error:
     print(error)
 """

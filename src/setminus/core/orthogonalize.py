@@ -5,9 +5,9 @@ r"""A classifier minus a classifier: ``full \ principal``, equation 2 of the pap
 `strength = 1` is the paper's formula, ``prior * full / principal`` with each row normalised.
 
 numpy arrays are computed and checked in one pass over memory. With numba (extra `fast`) the pass is a compiled loop
-over rows; without it, numpy on blocks that stay in cache. Both run on threads, since both release the interpreter's
-lock. Rows outside the safe range, where a product could overflow or a value is not a probability, are only detected in
-that pass, and computed again in logs.
+over rows (`setminus.core.fused`); without it, numpy on blocks that stay in cache. Both run on threads, since both
+release the interpreter's lock. Rows outside the safe range, where a product could overflow or a value is not a
+probability, are only detected in that pass, and computed again in logs.
 """
 
 from __future__ import annotations
@@ -209,9 +209,9 @@ def _orthogonalize_numpy(
         check_proba("full", full, np)
         check_proba("principal", principal, np)
         _check_overlap(full > 0, principal == 0, strength, on_violation, np)
-        hard = ~np.isfinite(answer).all(axis=-1) | (principal <= 0).any(axis=-1)
-        hard |= (principal < np.sqrt(np.finfo(full.dtype).tiny)).any(axis=-1)
-        per_row = np.broadcast_to(prior, full.shape)[hard]
+        priors, floor = np.broadcast_to(prior, full.shape), _floor(full.dtype, strength)
+        hard = ~np.isfinite(answer).all(axis=-1) | ~((principal >= floor) & (priors >= floor)).all(axis=-1)
+        per_row = priors[hard]
         with np.errstate(divide="ignore"):
             logs = np.log(full[hard]), np.log(principal[hard]), np.log(per_row)
         answer[hard] = np.exp(log_setminus(*logs, strength))
@@ -301,11 +301,13 @@ def orthogonalize_rows(full: Floats, principal: Floats, prior: Floats, strength:
     prior = np.broadcast_to(prior, full.shape).reshape(-1, n_classes) if per_row else prior.reshape(1, n_classes)
     arrays = [full, principal, out]
     straight = all(a.flags.c_contiguous for a in arrays) and full.dtype.char in "fd"
-    easy = strength == 1 and not per_row
-    kernel = _compiled(n_classes, easy) if straight and full.size >= COMPILED_FROM else None
+    kernel = None
+    if straight and full.size >= COMPILED_FROM:
+        kernel = _compiled(n_classes, strength != 1, not per_row)
+        prior = np.ascontiguousarray(prior)
     rows = [a.reshape(-1, n_classes) for a in (full, principal)]
     target = out.reshape(-1, n_classes)
-    floor, slack = float(np.sqrt(np.finfo(full.dtype).tiny)), tolerance(full.dtype)
+    floor, slack = _floor(full.dtype, strength), tolerance(full.dtype)
     # a prior this small takes products out of the safe range by itself
     plain = bool(prior.min() >= floor)
 
@@ -318,7 +320,8 @@ def orthogonalize_rows(full: Floats, principal: Floats, prior: Floats, strength:
         size = max(1, BLOCK // n_classes)
         if not per_row:  # laid out once: numpy broadcasts short rows slowly
             tiled = np.tile(prior, (min(size, len(target)), 1))
-        plain &= _on_threads(functools.partial(block, run=_numpy_block), len(target), size)
+        run = _binary_numpy_block if n_classes == 2 else _numpy_block
+        plain &= _on_threads(functools.partial(block, run=run), len(target), size)
     else:
         # compile once, before the threads start; a full disk prevents caching, not compiling
         with contextlib.suppress(OSError):
@@ -331,6 +334,11 @@ def orthogonalize_rows(full: Floats, principal: Floats, prior: Floats, strength:
     return plain
 
 
+def _floor(dtype: np.dtype[Any], strength: float) -> float:
+    """The smallest probability whose power, and the product of two of them, stay normal numbers."""
+    return float(np.finfo(dtype).tiny ** (0.5 / max(1.0, strength)))
+
+
 def _numpy_block(
     full: Floats, principal: Floats, prior: Floats, strength: float, floor: float, slack: float, out: Floats
 ) -> bool:
@@ -341,7 +349,7 @@ def _numpy_block(
             np.divide(full, principal, out=out)
             out *= prior
         else:
-            np.power(np.divide(prior, principal, out=out), strength, out=out)
+            _power(np.divide(prior, principal, out=out), strength)
             out *= full
         # laid out, not broadcast: numpy is slow on short rows
         out *= np.repeat(1 / (out @ ones), full.shape[-1]).reshape(full.shape)
@@ -351,8 +359,45 @@ def _numpy_block(
             and principal.min() >= floor
             and abs(full @ ones - 1).max() <= slack
             and abs(principal @ ones - 1).max() <= slack
-            and (strength <= 1 or np.isfinite(out).all())
         )
+
+
+def _binary_numpy_block(
+    full: Floats, principal: Floats, prior: Floats, strength: float, floor: float, slack: float, out: Floats
+) -> bool:
+    """The same for two classes: one power and one division a row, in columns, which numpy works on faster."""
+    f0, f1, q0, q1 = full[:, 0], full[:, 1], principal[:, 0], principal[:, 1]
+    with np.errstate(all="ignore"):
+        if strength == 1:
+            a0, a1 = f0 * q1, f1 * q0
+            a0 *= prior[:, 0]
+            a1 *= prior[:, 1]
+        else:
+            odds = q1 / q0
+            odds *= prior[:, 0] / prior[:, 1]
+            a0, a1 = _power(odds, strength), f1
+            a0 *= f0
+        total = a0 + a1
+        np.divide(a0, total, out=out[:, 0])
+        np.divide(a1, total, out=out[:, 1])
+        full_total, principal_total = f0 + f1, q0 + q1
+        return bool(
+            full.min() >= 0
+            and principal.min() >= floor
+            and abs(full_total.min() - 1) <= slack
+            and abs(full_total.max() - 1) <= slack
+            and abs(principal_total.min() - 1) <= slack
+            and abs(principal_total.max() - 1) <= slack
+        )
+
+
+def _power(x: Floats, strength: float) -> Floats:
+    """``x**strength`` in place; by logs, since numpy's vector instructions have log and exp, and no power."""
+    if x.dtype == np.float16:
+        return np.power(x, strength, out=x)
+    np.log(x, out=x)
+    x *= strength
+    return np.exp(x, out=x)
 
 
 def _on_threads(block: Callable[[int, int], bool], n_rows: int, size: int) -> bool:
@@ -384,96 +429,10 @@ def _threads() -> int:
 
 
 @functools.cache
-def _compiled(n_classes: int, easy: bool) -> Kernel | None:
-    """The compiled loop over rows of `n_classes` classes; None without numba. Easy: strength 1, one prior for all."""
+def _compiled(n_classes: int, power: bool, shared: bool) -> Kernel | None:
+    """The compiled loop, see `setminus.core.fused`; None without numba."""
     try:
-        import numba
+        from setminus.core.fused import compiled_rows
     except ImportError:
         return None
-    loop = _power_rows if not easy else _binary_rows if n_classes == 2 else _rows_of(n_classes)
-    compile_loop = functools.partial(numba.njit, nogil=True, error_model="numpy", fastmath={"contract"})
-    try:
-        compiled: Kernel = compile_loop(cache=True)(loop)
-    except (RuntimeError, OSError):  # neither the package's folder nor one of the user's can be written
-        compiled = compile_loop()(loop)
-    return compiled
-
-
-def _binary_rows(
-    full: Floats, principal: Floats, prior: Floats, strength: float, floor: float, slack: float, out: Floats
-) -> bool:
-    p0, p1 = prior[0, 0], prior[0, 1]
-    odd = 0
-    for i in range(len(full)):
-        f0, f1 = full[i, 0], full[i, 1]
-        q0, q1 = principal[i, 0], principal[i, 1]
-        # prior * full / principal with both sides times q0 * q1: one division a row
-        a0 = p0 * f0 * q1
-        a1 = p1 * f1 * q0
-        plain = (min(f0, f1) >= 0) & (min(q0, q1) >= floor) & (abs(f0 + f1 - 1) + abs(q0 + q1 - 1) <= slack)
-        odd += 0 if plain else 1
-        scale = 1 / (a0 + a1)
-        out[i, 0] = a0 * scale
-        out[i, 1] = a1 * scale
-    return odd == 0
-
-
-def _rows_of(n_classes: int) -> Kernel:
-    """The loop for `n_classes`, a constant when it is compiled, so that the compiler unrolls a row."""
-    rows = max(1, 128 // n_classes)
-
-    def loop(
-        full: Floats, principal: Floats, prior: Floats, strength: float, floor: float, slack: float, out: Floats
-    ) -> bool:
-        odd = 0
-        flat_full, flat_principal, flat_out = full.reshape(-1), principal.reshape(-1), out.reshape(-1)
-        laid_out = np.empty(rows * n_classes, prior.dtype)
-        for j in range(len(laid_out)):
-            laid_out[j] = prior[0, j % n_classes]
-        for start in range(0, len(flat_full), len(laid_out)):
-            # a few rows at a time stay in the nearest cache: divided all at once, then summed row by row
-            stop = min(start + len(laid_out), len(flat_full))
-            f, q, r = flat_full[start:stop], flat_principal[start:stop], flat_out[start:stop]
-            for j in range(len(f)):
-                odd += (f[j] < 0) | (q[j] < floor)
-                r[j] = laid_out[j] * f[j] / q[j]
-            for i in range(len(f) // n_classes):
-                total, full_total, principal_total = 0.0, 0.0, 0.0
-                for k in range(n_classes):
-                    total += r[i * n_classes + k]
-                    full_total += f[i * n_classes + k]
-                    principal_total += q[i * n_classes + k]
-                # the deviations are added, since NaN gets past min() and max()
-                off = abs(full_total - 1) + abs(principal_total - 1)
-                odd += 0 if (off <= slack) & (total > 0) else 1
-                scale = 1 / total
-                for k in range(n_classes):
-                    r[i * n_classes + k] *= scale
-        return odd == 0
-
-    return loop
-
-
-def _power_rows(
-    full: Floats, principal: Floats, prior: Floats, strength: float, floor: float, slack: float, out: Floats
-) -> bool:
-    step = 1 if len(prior) > 1 else 0
-    odd = 0
-    for i in range(len(full)):
-        total, full_total, principal_total = 0.0, 0.0, 0.0
-        plain = True
-        for k in range(full.shape[1]):
-            f, q = full[i, k], principal[i, k]
-            out[i, k] = f * (prior[i * step, k] / q) ** strength
-            total += out[i, k]
-            full_total += f
-            principal_total += q
-            plain &= (f >= 0) & (q >= floor)
-        plain &= (abs(full_total - 1) <= slack) & (abs(principal_total - 1) <= slack)
-        # a power can leave the range that `floor` keeps products in
-        plain &= (total > floor) & (total < 1 / floor)
-        odd += 0 if plain else 1
-        scale = 1 / total
-        for k in range(full.shape[1]):
-            out[i, k] *= scale
-    return odd == 0
+    return compiled_rows(n_classes, power, shared)
