@@ -9,6 +9,7 @@ PARTS = (
     "speed",
     "training",
     "scoring",
+    "tuning",
     "peers",
     "table_peers",
     "proxy",
@@ -63,6 +64,10 @@ def main() -> None:
         from benchmarks import scoring
 
         scoring.run(args.rows, records=records("scoring"))
+    if "tuning" in wanted:
+        from benchmarks import tuning
+
+        tuning.run(records("tuning"))
     if "peers" in wanted:
         from benchmarks import fairness_sets, peers
 

@@ -28,6 +28,7 @@ from setminus.estimators.search import (
     Problem,
     _accuracy,
     _tables_along,
+    scorer_of,
     search,
 )
 from setminus.estimators.search import (
@@ -265,3 +266,31 @@ def test_a_climb_starts_at_the_plain_decision_and_looks_at_no_point_twice(seed, 
     assert len(np.unique(offsets, axis=0)) == len(offsets) > 20
     for i in range(0, len(offsets), 17):
         assert (score[i], gap[i]) == pytest.approx(by_hand(task, decide(log_proba, offsets[i])))
+
+
+@pytest.mark.parametrize("scoring", ["f1", "precision", "recall", "f1_macro", "recall_macro"])
+@pytest.mark.parametrize("classes", [[0, 1], [1, 2], [-1, 1]])
+def test_counted_scores_are_those_of_scikit_learn(scoring, classes):
+    task, log_proba = problem(3, 2, n=200)
+    task = replace(task, classes=np.array(classes), scoring=scorer_of(scoring, np.array(classes)))
+    assert task.counted is not None
+    _, scores, tables = thresholds_with_tables(task, log_proba)
+    asked = replace(task, scoring=get_scorer(scoring))
+    some = slice(1, -1, 40)  # without the constant decisions, of which scikit-learn warns
+    np.testing.assert_allclose(scores[some], asked.score(tables[some], lambda _: None, log_proba))
+
+
+def test_a_sample_keeps_small_cells_whole_and_estimates_without_bias():
+    rng = np.random.default_rng(0)
+    group, y = rng.choice(3, 30_000, p=[0.9, 0.09, 0.01]), rng.integers(2, size=30_000)
+    task = Problem(y, group, np.arange(2), 3, np.ones(30_000), gap_of("equalized_odds", "max"))
+    kept, small = task.sample(6000, seed=0)
+    assert kept.sum() == len(small.y_codes) and 5900 < kept.sum() <= 6000
+    assert (group[kept] == 2).sum() == (group == 2).sum()
+    # as many rows by weight in every cell, and a rate within its error
+    decided = (rng.uniform(size=30_000) < 0.3).astype(np.intp)
+    all_rows, some_rows = task.table(decided), small.table(decided[kept])
+    np.testing.assert_allclose(some_rows.sum(axis=-1), all_rows.sum(axis=-1))
+    np.testing.assert_allclose(some_rows[..., 1].sum() / 30_000, 0.3, atol=0.03)
+    # nothing happens to few rows
+    assert task.sample(30_000, seed=0)[1] is task

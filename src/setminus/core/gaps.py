@@ -386,6 +386,11 @@ def _refuse_empty(totals: Floats, groups: Sequence[Any], labels: Sequence[Any] |
 
 def _largest_distance(distributions: Floats) -> Floats:
     """(..., n_groups, n_classes) -> (...): the largest total variation between two groups; NaN left out."""
+    if distributions.shape[-1] <= 2:
+        # the two rates have the same range, each from the smallest group to the largest: no pairs are needed
+        span = np.fmax.reduce(distributions, axis=-2) - np.fmin.reduce(distributions, axis=-2)
+        known = (~np.isnan(distributions[..., 0])).sum(axis=-1)
+        return np.where(known > 1, 0.5 * span.sum(axis=-1), np.nan)
     largest = np.full(distributions.shape[:-2], np.nan)
     for g in range(distributions.shape[-2] - 1):
         others = distributions[..., g + 1 :, :]

@@ -38,9 +38,6 @@ MAX_STEPS = 80
 RIDGE = 1e-4
 """Cost of the squared offsets: keeps those of rare groups small."""
 
-MAX_ROWS = 20_000
-"""A random part of more rows than this is used: a few offsets need no more."""
-
 
 @dataclass(frozen=True)
 class LinearGoal:
@@ -76,7 +73,6 @@ def offset_path(
     weights: Floats,
     goal: LinearGoal,
     bounds: tuple[float, ...] = BOUNDS,
-    seed: int = 0,
 ) -> list[Floats]:
     """The offsets for each bound.
 
@@ -91,8 +87,6 @@ def offset_path(
     goal : LinearGoal
     bounds : tuple of float
         Falling.
-    seed : int
-        Of the random part of many rows.
 
     Returns
     -------
@@ -112,30 +106,34 @@ def offset_path(
     >>> bool(1.6 < offsets[1, 1] - offsets[0, 1] < 2.4)  # the two groups differ by 2
     True
     """
-    if len(cells) > MAX_ROWS:
-        kept = np.sort(np.random.default_rng(seed).choice(len(cells), MAX_ROWS, replace=False))
-        log_proba, features, cells, weights = log_proba[kept], features[kept], cells[kept], weights[kept]
     n_groups, n_classes = goal.gain.shape[:2]
     n_cells, n_columns = n_groups * n_classes, features.shape[1]
     totals: Floats = np.bincount(cells, weights, minlength=n_cells).astype(np.float64)
-    shares = weights / np.maximum(totals, 1e-300)[cells]
     compared, labels_of = _compared(goal, totals.reshape(n_groups, n_classes))
     floors = np.array([coefficients.ravel() for coefficients, _ in goal.floors]).reshape(-1, n_cells * n_classes)
     values = np.array([value for _, value in goal.floors])
     gain = goal.gain.ravel()
     n_offsets = n_columns * (n_classes - 1)
-    # classes first: sums over a short last axis are slow
-    by_class, by_feature = np.ascontiguousarray(log_proba.T), np.ascontiguousarray(features.T)
+    # rows by cell: sums and repeats over runs of rows are quicker than those by index
+    order = np.argsort(cells, kind="stable")
+    present, firsts, sizes = np.unique(cells[order], return_index=True, return_counts=True)
+    shares = (weights / np.maximum(totals, 1e-300)[cells])[order]
+    # classes first: sums over a short last axis are slow; the first class has the log-odds 0
+    odds = np.ascontiguousarray((log_proba[order, 1:] - log_proba[order, :1]).T)
+    by_feature = np.ascontiguousarray(features[order].T)
+    all_rates = np.zeros((n_cells, n_classes))
 
     def smoothed(offsets: Floats, temperature: float) -> tuple[Floats, Floats]:
-        """Soft decisions (classes, rows), and the rates by (group, label, prediction)."""
-        soft = by_class.copy()
-        soft[1:] -= offsets.T @ by_feature
-        soft -= soft.max(axis=0)
+        """Soft decisions (classes but the first, rows), and the rates by (group, label, prediction)."""
+        soft = odds - offsets.T @ by_feature
+        highest = np.maximum(soft.max(axis=0), 0)
+        soft -= highest
         soft /= temperature
         np.exp(soft, out=soft)
-        soft /= soft.sum(axis=0)
-        rate: Floats = np.stack([np.bincount(cells, shares * decided, minlength=n_cells) for decided in soft], axis=1)
+        soft /= soft.sum(axis=0) + np.exp(-highest / temperature)
+        rate = all_rates.copy()
+        rate[present, 1:] = np.add.reduceat(soft * shares, firsts, axis=1).T
+        rate[present, 0] = 1 - rate[present, 1:].sum(axis=1)
         return soft, rate.ravel()
 
     def loss(point: Floats, bound: float, temperature: float, penalty: float) -> tuple[float, Floats]:
@@ -146,19 +144,18 @@ def offset_path(
         over = np.maximum(np.abs(distance) - bound * goal.share / 2, 0) * np.sign(distance)
         short = np.maximum(values - floors @ rate, 0)
         value = penalty * (over @ over + short @ short) - gain @ rate + RIDGE * float((offsets**2).sum())
-        slope = 2 * penalty * (over @ compared - short @ floors) - gain
-        by_row = slope.reshape(n_cells, n_classes).T[:, cells]
+        slope = (2 * penalty * (over @ compared - short @ floors) - gain).reshape(n_cells, n_classes)[present]
+        by_row = np.repeat((slope[:, 1:] - slope[:, :1]).T, sizes, axis=1)
         by_row *= shares
         by_row -= (soft * by_row).sum(axis=0)
-        by_row *= soft / temperature
-        by_offset = -by_feature @ by_row[1:].T + 2 * RIDGE * offsets
+        by_row *= soft
+        by_offset = -by_feature @ by_row.T / temperature + 2 * RIDGE * offsets
         by_middle = -2 * penalty * np.bincount(labels_of, over, minlength=len(middle))
         return float(value), np.concatenate([by_offset.ravel(), by_middle])
 
     start = np.zeros((n_columns, n_classes - 1))
     _, rate = smoothed(start, STEPS[-1][0])
-    sizes = np.bincount(labels_of)
-    point = np.concatenate([start.ravel(), np.bincount(labels_of, compared @ rate) / sizes])
+    point = np.concatenate([start.ravel(), np.bincount(labels_of, compared @ rate) / np.bincount(labels_of)])
     found = []
     for i, bound in enumerate(bounds):
         # the first solution is far from its start, the others are near the one before

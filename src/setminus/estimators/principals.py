@@ -279,6 +279,12 @@ class GroupPrincipal(_AttributePrincipal):
 JOINT_FOLDS = 2
 """Folds of the out-of-fold p(u | x) that p(u | x, y) is learned from: each costs a fit of the attribute model."""
 
+NEWTON_GROUPS = 12
+"""Groups up to which p(u | x, y) is fitted by Newton's method."""
+
+RARE_ROWS = 20
+"""Rows of a rare group that a part of the rows has at least, where there are as many."""
+
 
 class ProxyPrincipal(_AttributePrincipal):
     """The classifier that predicts y from the group as estimated from X: no attribute is needed at predict time.
@@ -309,6 +315,9 @@ class ProxyPrincipal(_AttributePrincipal):
         Quantile bins of a continuous sensitive column.
     cv : int, default=5
         Folds of the out-of-fold scores of ``method="score"``.
+    max_rows : int or None, default=50000
+        Of more rows, a random part of this size trains the attribute model, and other rows what the method learns
+        from its scores: no out-of-fold scores are needed. None takes all.
 
     Attributes
     ----------
@@ -330,12 +339,14 @@ class ProxyPrincipal(_AttributePrincipal):
         smoothing: float = 1.0,
         n_bins: int = 5,
         cv: int = 5,
+        max_rows: int | None = 50_000,
     ):
         self.attribute_model = attribute_model
         self.method = method
         self.smoothing = smoothing
         self.n_bins = n_bins
         self.cv = cv
+        self.max_rows = max_rows
 
     def fit(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> ProxyPrincipal:
         """Fit p(u | x), and what the method learns from it."""
@@ -353,7 +364,14 @@ class ProxyPrincipal(_AttributePrincipal):
         model = default_classifier(X) if self.attribute_model is None else self.attribute_model
         attribute = names[codes]
         self.group_prior_ = np.bincount(codes, weights, minlength=len(labels)) / weights.sum()
-        self.attribute_model_ = fit_part("attribute_model", model, X, attribute, sample_weight=sample_weight)
+        train, others = self._parts_of(codes)
+        self.attribute_model_ = fit_part(
+            "attribute_model",
+            model,
+            X if others is None else _safe_indexing(X, train),
+            attribute[train],
+            sample_weight=None if sample_weight is None else np.asarray(sample_weight)[train],
+        )
         found = np.asarray(self.attribute_model_.classes_)
         if set(found.tolist()) != set(names.tolist()):
             raise UserError(
@@ -361,15 +379,27 @@ class ProxyPrincipal(_AttributePrincipal):
                 do="fit it on the same groups.",
             )
         self._order = [found.tolist().index(name) for name in names.tolist()]
+        if self.method == "mixture":
+            return self
+        # scores of rows that their attribute model has not seen
+        if others is None:
+            folds = JOINT_FOLDS if self.method == "joint" else self.cv
+            proba = self._out_of_fold(model, X, attribute, sample_weight, folds)
+            others = np.arange(len(codes))
+        else:
+            proba = self.attribute_model_.predict_proba(_safe_indexing(X, others))[:, self._order]
+        weights = weights[others]
         if self.method == "joint":
-            proba = self._out_of_fold(model, X, attribute, sample_weight, JOINT_FOLDS)
-            features = _with_label(proba, y_codes, len(self.classes_))
-            self.joint_model_ = LogisticRegression(max_iter=1000, tol=1e-5).fit(features, codes, weights)
-        if self.method == "score":
-            score = _score(self._out_of_fold(model, X, attribute, sample_weight, self.cv))
+            features = _with_label(proba, y_codes[others], len(self.classes_))
+            # Newton's steps are few where log-odds of groups are much alike, but their matrix grows with groups^4
+            solver = "newton-cholesky" if len(labels) <= NEWTON_GROUPS else "lbfgs"
+            joint = LogisticRegression(solver=solver, max_iter=1000, tol=1e-5)
+            self.joint_model_ = joint.fit(features, codes[others], weights)
+        else:
             bins = KBinsDiscretizer(20, strategy="uniform")
             head = make_pipeline(bins, LogisticRegression(max_iter=1000))
-            self.score_model_ = fit_part("score model", head, score, y, sample_weight=sample_weight)
+            kept = None if sample_weight is None else weights
+            self.score_model_ = fit_part("score model", head, _score(proba), np.asarray(y)[others], sample_weight=kept)
         return self
 
     def predict_proba(self, X: Any) -> Proba:
@@ -395,6 +425,19 @@ class ProxyPrincipal(_AttributePrincipal):
             given = _with_label(attribute_proba, np.full(n, k), n_classes)
             lifts.append(full_proba[:, [k]] * self.joint_model_.predict_proba(given) / pairs[:, k])
         return np.hstack(lifts)
+
+    def _parts_of(self, codes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
+        """The rows that train the attribute model, and as many others where these are not all."""
+        if self.max_rows is None or len(codes) <= self.max_rows:
+            return np.arange(len(codes)), None
+        shuffled = np.random.default_rng(0).permutation(len(codes))
+        by_group = shuffled[np.argsort(codes[shuffled], kind="stable")]
+        sizes = np.bincount(codes)
+        place = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        wanted = np.maximum(sizes * self.max_rows / len(codes), np.minimum(RARE_ROWS, sizes / 2))
+        # the rows of a group in two parts, the second as large as the first where there are as many
+        first, second = place < wanted[codes[by_group]], place < 2 * wanted[codes[by_group]]
+        return np.sort(by_group[first]), np.sort(by_group[second & ~first])
 
     def _out_of_fold(self, model: Any, X: Any, attribute: NDArray[Any], sample_weight: Any, cv: int) -> Proba:
         if isinstance(model, FrozenEstimator):

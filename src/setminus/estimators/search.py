@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import get_scorer
 
 from setminus.core.gaps import count_table, rates
 from setminus.estimators.frontier import MIN_LOG, Frontier, Gap, decide
 
-__all__ = ["COUNTED", "Costs", "Floors", "Problem", "search"]
+__all__ = ["Costs", "Floors", "Problem", "scorer_of", "search"]
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -72,6 +73,45 @@ class Costs:
 
 COUNTED: dict[Any, Callable[[Floats], Floats]] = {"accuracy": _accuracy, "balanced_accuracy": _balanced_accuracy}
 """Scores of many confusion tables at once, by scikit-learn's name."""
+
+
+@dataclass(frozen=True)
+class ClassScore:
+    """F1, precision or recall of one class, or their mean over all, for confusion tables.
+
+    ``hits / (true * rows of the class + false * predictions of the class)``, 0 where that is not defined.
+
+    Examples
+    --------
+    >>> float(ClassScore(true=0.5, false=0.5, at=1)(np.array([[6.0, 2.0], [1.0, 1.0]])))
+    0.4
+    """
+
+    true: float
+    false: float
+    at: int | None = None
+
+    def __call__(self, confusion: Floats) -> Floats:
+        """The score of each table (..., labels, predictions)."""
+        hits = np.diagonal(confusion, axis1=-2, axis2=-1)
+        below = self.true * confusion.sum(axis=-1) + self.false * confusion.sum(axis=-2)
+        each: Floats = np.divide(hits, below, out=np.zeros_like(below), where=below > 0)
+        return each.mean(axis=-1) if self.at is None else each[..., self.at]
+
+
+PER_CLASS = {"f1": (0.5, 0.5), "precision": (0.0, 1.0), "recall": (1.0, 0.0)}
+"""Weights of `ClassScore` by scikit-learn's name."""
+
+
+def scorer_of(scoring: Any, classes: NDArray[Any]) -> Any:
+    """A score that `Problem` takes: counted where it can be, since a call for each decision takes minutes."""
+    name = scoring.removesuffix("_macro") if isinstance(scoring, str) else ""
+    if name in PER_CLASS and scoring == f"{name}_macro":
+        return ClassScore(*PER_CLASS[name])
+    # scikit-learn's names without an average are those of the class 1 of two
+    if name in PER_CLASS and scoring == name and len(classes) == 2 and (classes == 1).any():
+        return ClassScore(*PER_CLASS[name], at=int(np.flatnonzero(classes == 1)[0]))
+    return scoring if isinstance(scoring, str) and scoring in COUNTED else get_scorer(scoring)
 
 
 @dataclass(frozen=True)
@@ -140,7 +180,7 @@ class Floors:
 class Problem:
     """The input of the search: label, group and weight of each row, the gap, the score and the floors.
 
-    `scoring` is a name in `COUNTED`, `Costs`, or a scorer. A scorer of labels is called on the cells of the confusion
+    `scoring` comes from `scorer_of`, or is `Costs`. A scorer of labels is called on the cells of the confusion
     table, one of probabilities once for each strength, any other one (or one without `sample_weight`) on all rows,
     unweighted.
     """
@@ -157,12 +197,39 @@ class Problem:
     @property
     def counted(self) -> Callable[[Floats], Floats] | None:
         """The score as a function of confusion tables, where it is one."""
-        return self.scoring if isinstance(self.scoring, Costs) else COUNTED.get(self.scoring)
+        return self.scoring if isinstance(self.scoring, Costs | ClassScore) else COUNTED.get(self.scoring)
+
+    @property
+    def takes_weights(self) -> bool:
+        """Whether the score heeds the weights of the rows."""
+        return self.counted is not None or _takes_weights(self.scoring)
 
     def take(self, rows: NDArray[np.bool_]) -> Problem:
         """The same for some of the rows."""
         parts = {name: getattr(self, name)[rows] for name in ("y_codes", "group_codes", "weights")}
         return replace(self, **parts)
+
+    def sample(self, most: int, seed: int) -> tuple[NDArray[np.bool_], Problem]:
+        """About `most` rows, and the same for them: small cells of group and label are kept whole.
+
+        The rows of the other cells have larger weights, so that every rate and share is estimated without bias.
+        """
+        if len(self.y_codes) <= most:
+            return np.ones(len(self.y_codes), dtype=bool), self
+        cells = self.group_codes * len(self.classes) + self.y_codes
+        sizes = np.bincount(cells)
+        rising = np.sort(sizes[sizes > 0])
+        # each cell may have as many rows; those that have fewer leave the others more
+        room = (most - np.concatenate([[0], np.cumsum(rising)[:-1]])) / np.arange(len(rising), 0, -1)
+        limit = int(room[int(np.argmax(rising >= room))])
+        shuffled = np.random.default_rng(seed).permutation(len(cells))
+        by_cell = shuffled[np.argsort(cells[shuffled], kind="stable")]
+        place = np.arange(len(cells)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        kept = np.zeros(len(cells), dtype=bool)
+        kept[by_cell[place < limit]] = True
+        larger = np.maximum(sizes / max(limit, 1), 1)[cells[kept]]
+        taken = self.take(kept)
+        return kept, replace(taken, weights=taken.weights * larger)
 
     def table(self, predictions: Codes) -> Floats:
         """Weights by (group, label, prediction)."""
@@ -276,7 +343,8 @@ def _as_it_is(problem: Problem, log_proba: Floats) -> Found:
 def _thresholds(problem: Problem, log_proba: Floats) -> Found:
     odds = log_proba[:, 1] - log_proba[:, 0]
     tries = THRESHOLDS if problem.counted is not None else ASKED
-    at = np.unique(np.quantile(odds, np.linspace(0, 1, tries), method="nearest"))
+    ranked = np.sort(odds)
+    at = np.unique(ranked[np.round(np.linspace(0, len(ranked) - 1, tries)).astype(np.intp)])
     # between two rows, never on one: rounding cannot change a decision
     cuts = np.unique(np.concatenate([[at[0] - 1], (at[:-1] + at[1:]) / 2, [at[-1] + 1], [0.0]]))
     cuts = cuts[np.isfinite(cuts)] if problem.sees_decisions else np.zeros(1)

@@ -13,7 +13,7 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
-from sklearn.metrics import accuracy_score, get_scorer
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from setminus.core import Agg, Constraint, ConstraintOver
@@ -35,7 +35,7 @@ from setminus.estimators.groupings import Groupings, needed_labels
 from setminus.estimators.groups import SmallGroups
 from setminus.estimators.orthogonal import Columns, OrthogonalClassifier, PrincipalMixin, Proba, subtract, tags_like
 from setminus.estimators.principals import check_classes
-from setminus.estimators.search import COUNTED, Costs, Floors, Problem, search
+from setminus.estimators.search import Costs, Floors, Problem, scorer_of, search
 from setminus.progress import tracked
 
 __all__ = ["STRENGTHS", "TunedOrthogonalClassifier"]
@@ -48,6 +48,9 @@ SCALES = (1.0, 0.75, 0.5, 0.25)
 
 SEARCH_SHARE = 1 / 3
 """Share of the rows that choose the candidates for a certificate; the others test them."""
+
+SEARCH_ROWS, OFFSET_ROWS = 100_000, 20_000
+"""Rows of the search and of the fit of offsets at most; the candidates are tested on all rows."""
 
 MAX_OFFSETS = 2000
 """No offsets are fitted for more than this many features times classes."""
@@ -97,8 +100,8 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         The chance, over the rows of `fit`, that the gap on new rows of the same distribution is within the tolerance
         where `certificate_` says so. A frozen full classifier is tested exactly: a third of the rows chooses the
         candidates and the others, which must not be its training rows, test them. Otherwise the certificate is
-        approximate: the rows that choose also test, at half the level, and the models are fitted again on all rows.
-        None takes the highest score among the points with ``gap <= tolerance`` out of fold, without a
+        approximate: the rows that choose also test, at a fifth of the level, and the models are fitted again on all
+        rows. None takes the highest score among the points with ``gap <= tolerance`` out of fold, without a
         certificate: on new rows the gap is often larger.
     uncertified : {"warn", "raise"}, default="warn"
         Where no candidate is certified: take the useful one whose gap is most likely within the tolerance and warn, or
@@ -292,11 +295,7 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         known.check(codes[rows], y_codes[rows], self.classes_, weights[rows], needed)
         keyword = None if self.sensitive_columns is not None else groups
         parts = out_of_fold_parts(self.model_, X, y, keyword, sample_weight, folds, self.n_jobs)
-        scoring = (
-            (self.scoring if self.scoring in COUNTED else get_scorer(self.scoring))
-            if self.costs is None
-            else Costs(**self.costs)
-        )
+        scoring = scorer_of(self.scoring, self.classes_) if self.costs is None else Costs(**self.costs)
         problem = Problem(
             y_codes[rows],
             codes[rows],
@@ -504,6 +503,9 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         return searched
 
     def _search(self, problem: Problem, parts: list[Parts], strengths: NDArray[np.float64]) -> Frontier:
+        if problem.takes_weights:
+            sampled, problem = problem.sample(SEARCH_ROWS, self.random_state)
+            parts = _taken(parts, sampled)
         log_full = _log(np.concatenate([part.full for part in parts]))
         problem = replace(problem, floors=self._floors(problem, log_full))
         directions: list[Proba] = []
@@ -511,7 +513,9 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         columns = {0 if part.features is None else part.features.shape[1] for part in parts}
         fits = len(columns) == 1 and 0 < min(columns) * len(self.classes_) <= MAX_OFFSETS
         if self.group_offsets and problem.n_groups > 1 and fits:
-            directions = self._directions(problem, log_full, np.concatenate([part.features for part in parts]))
+            some, fewer = problem.sample(OFFSET_ROWS, self.random_state)
+            features = np.concatenate([part.features for part in _taken(parts, some)])
+            directions = self._directions(fewer, log_full[some], features)
 
         def one(strength: float, direction: int) -> Frontier:
             return search(problem, strength, self._log_proba(parts, strength, direction, directions), direction)
@@ -579,7 +583,7 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
             goal = LinearGoal(
                 self.constraint, gain, share * 2 / n_classes, floors, members=self.groups_.members_each, pos=self._pos
             )
-            found += offset_path(log_full, features, cells, problem.weights, goal, seed=self.random_state)
+            found += offset_path(log_full, features, cells, problem.weights, goal)
         return found
 
     def _log_proba(self, parts: list[Parts], strength: float, direction: int, directions: Any) -> Proba:
@@ -638,7 +642,7 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
                 found, choice = base, "left alone"
             else:
                 chances = np.array(
-                    [candidates.p_value(i, tolerance, *gap_settings) for i in range(len(candidates.gaps))]
+                    [candidates.p_value(i, tolerance, *gap_settings, exact=False) for i in range(len(candidates.gaps))]
                 )
                 gap = self.groups_.gap(gap_of(*gap_settings))(candidates.tables)
                 # the fairest, or a better one that is about as likely to be within the tolerance
