@@ -108,9 +108,10 @@ def main() -> None:
         collapse.run(range(5 if args.seeds is None else args.seeds), records("collapse"), again=args.again)
         print(collapse.picture(records("collapse"), args.docs / "collapse.png"))
     if "promises" in wanted:
-        from benchmarks import promises
+        from benchmarks import promises, tuned_promises
 
-        promises.run(records("promises"), sets=args.simulations, again=args.again, only=args.only)
+        for part in (promises, tuned_promises):
+            part.run(records("promises"), sets=args.simulations, again=args.again, only=args.only)
     if "verdicts" in wanted:
         from benchmarks import adapter_settings, verdicts
 
