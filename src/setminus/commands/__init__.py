@@ -23,7 +23,8 @@ MAX_LETTERS = 800
 EPILOG = """\
 Start with:  setminus demo,  or:  setminus fit people.csv --label income --ignore sex --out model.skops
 
-Exit codes: 0 success. 1 the gap is above audit --fail-above, or adapt advises against its model. \
+Exit codes: 0 success. 1 the gap is above audit --fail-above, monitor found a drift or a gap above its limit, or \
+adapt advises against its model. \
 2 the input or the options must be changed. \
 3 no result: the gap is undefined, or setminus itself failed. 130 interrupted."""
 
@@ -35,7 +36,9 @@ class ExitCode(IntEnum):
     GAP_TOO_LARGE = 1
     """The gap is above ``audit --fail-above``, or not certified by ``--certify``."""
     NOT_RECOMMENDED = 1
-    """``adapt`` advises against the model that it wrote; nothing else ends with 1."""
+    """``adapt`` advises against the model that it wrote."""
+    DRIFTED = 1
+    """``monitor`` found a drift or a gap above its limit; nothing else ends with 1."""
     INPUT = 2
     """The input, the options or the machine (a full disk, no memory) stopped it: the message says what to change."""
     UNJUDGED = 3
@@ -85,6 +88,7 @@ def build_app() -> typer.Typer:
     from setminus.commands.export import export
     from setminus.commands.fit import fit
     from setminus.commands.info import info
+    from setminus.commands.monitor import monitor
     from setminus.commands.report import report
     from setminus.commands.terminal import CommandGroup
     from setminus.commands.transfer import transfer_app
@@ -97,7 +101,7 @@ def build_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
         epilog=EPILOG,
     )
-    for command in (demo, fit, apply, audit, info, report, export, adapt):
+    for command in (demo, fit, apply, audit, monitor, info, report, export, adapt):
         app.command(no_args_is_help=command is not demo)(command)
     app.add_typer(transfer_app, name="transfer")
     app.add_typer(data_app, name="data")
