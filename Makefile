@@ -11,7 +11,7 @@ export SETMINUS_DATA ?= $(abspath ../shared/data)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint types docs docs-serve fuzz bench mutants picture clean
+.PHONY: help demo test test-all lint types docs docs-serve dist test-oldest sbom audit fuzz bench mutants picture clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
@@ -39,6 +39,31 @@ docs: $(VENV)/.installed-dev ## the documentation, as a site in site/
 
 docs-serve: $(VENV)/.installed-dev ## the same at http://localhost:8000, rebuilt after every change
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
+
+dist: $(VENV)/.installed-dev ## sdist and wheel of both packages, checked, and the wheel tried in an empty environment
+	rm -rf dist build/smoke
+	for package in . paper; do $(BIN)/python -m build --no-isolation --outdir dist $$package || exit 1; done
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python -m venv build/smoke
+	build/smoke/bin/python -m pip install -q -c constraints.txt "$$(ls $(CURDIR)/dist/setminus-*.whl)[cli]"
+	cp tests/release_smoke.py build/smoke/
+	cd build/smoke && bin/python -I release_smoke.py
+
+OLDEST := build/oldest
+test-oldest: $(VENV)/.installed-dev ## the core tests with the lowest versions that pyproject.toml promises
+	$(INSTALL) --group oldest
+	$(BIN)/uv venv --clear --python $(BIN)/python $(OLDEST)
+	$(BIN)/uv pip install --python $(OLDEST)/bin/python --resolution lowest-direct -e ".[cli,fast,scale]" "pytest>=8" "hypothesis>=6.120"
+	OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -q -c tests/oldest.ini $(CORE_TESTS)
+
+audit: $(VENV)/.installed-dev ## known weaknesses of the pinned dependencies, by pip-audit; asks PyPI's advisories
+	$(INSTALL) --group audit
+	$(BIN)/pip-audit --disable-pip --no-deps -r constraints.txt
+
+sbom: $(VENV)/.installed-dev ## a bill of materials of the environment in dist/sbom.json (CycloneDX)
+	$(INSTALL) --group audit
+	mkdir -p dist
+	$(BIN)/cyclonedx-py environment $(BIN)/python --pyproject pyproject.toml --output-reproducible --of JSON -o dist/sbom.json
 
 fuzz: $(VENV)/.installed-dev ## attack the commands with damaged files, strange options, kills and full disks: MINUTES=10, SEED=a number
 	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(if $(BUDGET),--budget $(BUDGET))

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sklearn
-from setminus_paper.reproduce import EXPERIMENTS, run_experiment
 
 
 @pytest.fixture(autouse=True)
@@ -116,6 +115,8 @@ def summary(records):
 @pytest.fixture(scope="session")
 def toy(tmp_path_factory):
     """A small experiment called toy, with charts of every kind; gives its module."""
+    from setminus_paper.reproduce import EXPERIMENTS
+
     folder = tmp_path_factory.mktemp("experiment")
     (folder / "toy_experiment.py").write_text(TOY_EXPERIMENT)
     with pytest.MonkeyPatch.context() as patch:
@@ -128,6 +129,8 @@ def toy(tmp_path_factory):
 @pytest.fixture(scope="session")
 def toy_records(toy, tmp_path_factory):
     """What `setminus reproduce toy` records."""
+    from setminus_paper.reproduce import run_experiment
+
     return run_experiment("toy", tmp_path_factory.mktemp("runs") / "records.jsonl")
 
 

@@ -1,13 +1,17 @@
 """What `pip install setminus` brings: the library alone, whose commands work without the rest of this repository."""
 
 import json
+import re
 import subprocess
 import sys
+import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
 
+import setminus
 from tests.golden.inputs import write_inputs
 
 ROOT = Path(__file__).parents[1]
@@ -33,14 +37,25 @@ print(json.dumps([done, ours]))
 """
 
 
+def build(folder):
+    """Both packages as for a release: an sdist and a wheel of each."""
+    pytest.importorskip("hatchling", reason="packages are built with the dependency group release")
+    for package in ROOT, ROOT / "paper":
+        command = [sys.executable, "-m", "hatchling", "build", "-d", folder, "-t", "sdist", "-t", "wheel"]
+        subprocess.run(command, check=True, capture_output=True, cwd=package)
+    return {file.name: file for file in sorted(folder.iterdir())}
+
+
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """The library, built as for a release and unpacked."""
-    built, unpacked = tmp_path_factory.mktemp("built"), tmp_path_factory.mktemp("unpacked")
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", built, ROOT]
-    subprocess.run(command, check=True, capture_output=True)
-    (file,) = built.iterdir()
-    with zipfile.ZipFile(file) as archive:
+def packages(tmp_path_factory):
+    return build(tmp_path_factory.mktemp("built"))
+
+
+@pytest.fixture(scope="module")
+def wheel(packages, tmp_path_factory):
+    """The library's wheel, unpacked."""
+    unpacked = tmp_path_factory.mktemp("unpacked")
+    with zipfile.ZipFile(packages[f"setminus-{setminus.__version__}-py3-none-any.whl"]) as archive:
         archive.extractall(unpacked)
     return unpacked
 
@@ -65,6 +80,44 @@ def run(wheel, dependencies, folder, *lines):
     found, ours = json.loads(done.stdout.splitlines()[-1])
     assert all(Path(file).is_relative_to(wheel) for file in ours.values()), ours
     return found
+
+
+def test_packages_are_the_same_bytes_when_built_again(packages, tmp_path):
+    again = build(tmp_path)
+    assert len(packages) == 4
+    assert {name: file.read_bytes() for name, file in again.items()} == {
+        name: file.read_bytes() for name, file in packages.items()
+    }
+
+
+def test_packages_are_accepted_by_an_index(packages, tmp_path):
+    check = pytest.importorskip("twine.commands.check")
+    assert not check.check([str(file) for file in packages.values()], strict=True)
+    with zipfile.ZipFile(tmp_path / "empty-1.0-py3-none-any.whl", "w") as broken:
+        broken.writestr("empty/__init__.py", "")
+    with pytest.raises(Exception, match="METADATA"):
+        check.check([broken.filename], strict=True)
+
+
+def test_the_reproduction_has_its_own_packages_with_its_templates(packages):
+    with zipfile.ZipFile(packages[f"setminus_paper-{setminus.__version__}-py3-none-any.whl"]) as archive:
+        names = archive.namelist()
+    assert {name.split("/")[0] for name in names} == {
+        "setminus_paper",
+        f"setminus_paper-{setminus.__version__}.dist-info",
+    }
+    assert any(name.endswith((".j2", ".md")) for name in names)
+    with tarfile.open(packages[f"setminus-{setminus.__version__}.tar.gz"]) as archive:
+        parts = {name.split("/")[1] for name in archive.getnames() if "/" in name}
+    assert {"src", "tests", "LICENSE", "README.md", "pyproject.toml"} <= parts
+    assert not parts & {"results", "docs", "benchmarks", "site", ".venv"}
+
+
+def test_every_place_names_the_same_version():
+    version = setminus.__version__
+    assert tomllib.loads((ROOT / "paper" / "pyproject.toml").read_text())["project"]["version"] == version
+    assert re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)[1] == version
+    assert re.search(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[1] == version
 
 
 def test_the_wheel_holds_the_library_and_nothing_of_the_reproduction(wheel):
