@@ -50,11 +50,12 @@ dist: $(VENV)/.installed-dev ## sdist and wheel of both packages, checked, and t
 	cd build/smoke && bin/python -I release_smoke.py
 
 OLDEST := build/oldest
+CORE_TESTS := tests/core tests/auditing tests/estimators tests/tables tests/test_files.py tests/test_records.py
 test-oldest: $(VENV)/.installed-dev ## the core tests with the lowest versions that pyproject.toml promises
 	$(INSTALL) --group oldest
 	$(BIN)/uv venv --clear --python $(BIN)/python $(OLDEST)
-	$(BIN)/uv pip install --python $(OLDEST)/bin/python --resolution lowest-direct -e ".[cli,fast,scale]" "pytest>=8" "hypothesis>=6.120"
-	OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -q -c tests/oldest.ini $(CORE_TESTS)
+	$(BIN)/uv pip install --python $(OLDEST)/bin/python --resolution lowest-direct -e ".[cli,fast,scale]" --group core-tests
+	OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n 2 $(CORE_TESTS)
 
 audit: $(VENV)/.installed-dev ## known weaknesses of the pinned dependencies, by pip-audit; asks PyPI's advisories
 	$(INSTALL) --group audit
