@@ -21,6 +21,7 @@ API = {
     "core": ("Formula, gaps and certificates", "Functions on arrays: the method, the metrics and the theory."),
     "adaptation": ("Adaptation", "Another class mix, or another domain, without labels."),
     "transfer": ("Style transfer", "Change one factor of a picture, keep another."),
+    "export": ("Export", "Models out of Python: ONNX and SQL."),
 }
 """The title and the purpose of the page for the public names of each subpackage."""
 
@@ -38,6 +39,16 @@ FOLDED_ROWS = 8
 
 CODE = re.compile(r"^( *)(```|~~~).*?^\1\2", re.DOTALL | re.MULTILINE)
 TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
+
+
+def on_config(config):
+    """List the pages of the API in the navigation, where it says "API"."""
+    for section in config.nav:
+        for entries in section.values():
+            for entry in entries:
+                if isinstance(entry, dict) and "API" in entry:
+                    entry["API"] = [f"reference/api/{name}.md" for name in api_pages()]
+    return config
 
 
 def on_files(files, config):
@@ -70,8 +81,9 @@ def api_pages():
     for name in setminus.__all__:
         homes[setminus._HOMES[name].split(".")[0]].append(f"setminus.{name}")
     pages = {}
-    for home, names in homes.items():
-        title, purpose = API[home]
+    for home in sorted(homes, key=[*API, *homes].index):
+        names = homes[home]
+        title, purpose = API.get(home, (home.capitalize(), ""))
         pages[home] = "\n\n".join([f"# {title}", purpose, *(f"::: {name}" for name in names)])
     for home, (title, purpose) in MODULES.items():
         files = sorted((ROOT / "src" / "setminus" / home).glob("[a-z]*.py"))

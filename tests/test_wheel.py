@@ -1,11 +1,9 @@
 """What `pip install setminus` brings: the library alone, whose commands work without the rest of this repository."""
 
 import json
-import re
 import subprocess
 import sys
 import tarfile
-import tomllib
 import zipfile
 from pathlib import Path
 
@@ -111,13 +109,6 @@ def test_the_reproduction_has_its_own_packages_with_its_templates(packages):
         parts = {name.split("/")[1] for name in archive.getnames() if "/" in name}
     assert {"src", "tests", "LICENSE", "README.md", "pyproject.toml"} <= parts
     assert not parts & {"results", "docs", "benchmarks", "site", ".venv"}
-
-
-def test_every_place_names_the_same_version():
-    version = setminus.__version__
-    assert tomllib.loads((ROOT / "paper" / "pyproject.toml").read_text())["project"]["version"] == version
-    assert re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)[1] == version
-    assert re.search(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[1] == version
 
 
 def test_the_wheel_holds_the_library_and_nothing_of_the_reproduction(wheel):
