@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -48,7 +48,7 @@ from setminus.errors import UserError, printable
 if TYPE_CHECKING:
     from setminus.charts.picture import Plot
 
-__all__ = ["Audit", "audit"]
+__all__ = ["Audit", "audit", "audit_counted"]
 
 Floats = NDArray[np.float64]
 
@@ -437,6 +437,84 @@ def audit(
             None if one is None else _rows_of(one, known)
             for one in (y, proba, full_proba, principal_proba, y_pred, sample_weight)
         )
+    rows, scored = _encoded(y, proba, sensitive_features, classes, threshold, y_pred, sample_weight)
+    measured = _measured(scored, full_proba, principal_proba, n_permutations, random_state)
+    return Audit(
+        **_counted(rows, measured, constraint, agg, tolerance, confidence, n_bootstrap, random_state),
+        log_loss=float("nan")
+        if scored is None
+        else float(log_loss(scored.y, scored.proba, sample_weight=rows.weight, labels=range(rows.shape[1]))),
+        roc_auc=float("nan") if scored is None else _roc_auc(scored),
+        calibration=_calibration(scored, random_state),
+        histograms=() if scored is None else score_histograms(scored),
+        **measured,
+        n_unknown_group=n_unknown,
+        _rows=(rows, None if scored is None else scored.proba),
+    )
+
+
+def audit_counted(
+    sample: Audit,
+    counts: NDArray[np.int64],
+    y: ArrayLike | None,
+    proba: ArrayLike | None,
+    *,
+    sensitive_features: ArrayLike,
+    classes: Sequence[Any] | None = None,
+    threshold: float | None = None,
+    y_pred: ArrayLike | None = None,
+    constraint: Constraint | None = None,
+    agg: Agg = "max",
+    tolerance: float | None = None,
+    n_bootstrap: int = 1000,
+    random_state: int = 0,
+) -> Audit:
+    """The audit of more rows than memory holds: rates, gaps, intervals and certificate from the counts of all rows.
+
+    Parameters
+    ----------
+    sample : Audit
+        Of a random sample: leakage, calibration, log loss, ROC AUC and histograms stay those of the sample.
+    counts : ndarray of int of shape (n,)
+        How many rows each of the following entries stands for, which have one group, label and decision.
+    y, proba, sensitive_features, classes, threshold, y_pred, constraint, agg, tolerance, n_bootstrap, random_state
+        As in `audit`.
+
+    Returns
+    -------
+    Audit
+
+    Examples
+    --------
+    >>> y, group = np.tile([0, 1], 50), np.repeat(["f", "m"], 50)
+    >>> few = audit(y, y_pred=y, sensitive_features=group)
+    >>> cell = [0, 1, 0, 1]
+    >>> audit_counted(few, np.full(4, 500), cell, None, y_pred=cell, sensitive_features=["f", "f", "m", "m"]).n
+    2000
+    """
+    known = ~missing_groups(sensitive_features)
+    entries = (None if one is None else _rows_of(one, known) for one in (y, proba, y_pred))
+    labels, scores, decisions = entries
+    rows, _ = _encoded(labels, scores, _rows_of(sensitive_features, known), classes, threshold, decisions, None)
+    rows = replace(rows, count=counts[known].astype(np.float64))
+    measured = {
+        name: getattr(sample, name)
+        for name in ("leakage", "full_leakage", "full_calibration", "principal_calibration", "overlap")
+    }
+    exact = _counted(rows, measured, constraint, agg, tolerance, sample.confidence, n_bootstrap, random_state)
+    return replace(sample, **exact, n_unknown_group=int(counts[~known].sum()))
+
+
+def _encoded(
+    y: ArrayLike | None,
+    proba: ArrayLike | None,
+    sensitive_features: ArrayLike,
+    classes: Sequence[Any] | None,
+    threshold: float | None,
+    y_pred: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+) -> tuple[Decided, Scored | None]:
+    """The decisions in codes, and the scores where there are labels for them."""
     scored: Scored | None = None
     if y is not None and proba is not None:
         scored = read_scored(y, proba, sensitive_features, classes=classes, sample_weight=sample_weight)
@@ -448,6 +526,20 @@ def audit(
         if y_pred is None:
             raise UserError("neither proba nor y_pred was given", do="pass scores or decisions.")
         rows = read_decided(y, y_pred, sensitive_features, classes=classes, sample_weight=sample_weight)
+    return rows, scored
+
+
+def _counted(
+    rows: Decided,
+    measured: dict[str, Any],
+    constraint: Constraint | None,
+    agg: Agg,
+    tolerance: float | None,
+    confidence: float,
+    n_bootstrap: int,
+    random_state: int,
+) -> dict[str, Any]:
+    """What follows from the counts by group, label and decision, and the findings."""
     table = rows.table(rows.weight)
     squares = None if rows.weight is None else rows.table(rows.weight**2)
     square = table if squares is None else squares
@@ -458,6 +550,7 @@ def audit(
         rows.predicted,
         rows.shape,
         weights=rows.weight,
+        counts=rows.count,
         n_bootstrap=n_bootstrap,
         random_state=random_state,
     )
@@ -469,45 +562,35 @@ def audit(
             return undefined
         return gap_interval(table, centre, draws, constraint=kind, agg=how, confidence=confidence)
 
-    measured = _measured(scored, full_proba, principal_proba, n_permutations, random_state)
     labels = rows.classes if rows.y is not None else ["any"]
     cells = small_cells(counts, rows.groups, labels, below=ROWS_PER_CELL[0])
-    return Audit(
-        n=len(rows.group),
-        classes=tuple(rows.classes),
-        groups=tuple(rows.groups),
-        confidence=confidence,
-        accuracy=undefined
+    return {
+        "n": rows.n,
+        "classes": tuple(rows.classes),
+        "groups": tuple(rows.groups),
+        "confidence": confidence,
+        "accuracy": undefined
         if rows.y is None
         else rate_interval(
             float(np.trace(table, axis1=-2, axis2=-1).sum() / table.sum()),
             float(table.sum() ** 2 / square.sum()),
             confidence,
         ),
-        demographic_parity=gap("demographic_parity"),
-        equalized_odds_max=gap("equalized_odds_max"),
-        equalized_odds_sum=gap("equalized_odds_sum"),
-        equal_opportunity=gap("equal_opportunity"),
-        log_loss=float("nan")
-        if scored is None
-        else float(log_loss(scored.y, scored.proba, sample_weight=rows.weight, labels=range(rows.shape[1]))),
-        roc_auc=float("nan") if scored is None else _roc_auc(scored),
-        group_rates=group_rates(
+        "demographic_parity": gap("demographic_parity"),
+        "equalized_odds_max": gap("equalized_odds_max"),
+        "equalized_odds_sum": gap("equalized_odds_sum"),
+        "equal_opportunity": gap("equal_opportunity"),
+        "group_rates": group_rates(
             table, square, counts.sum(axis=1).astype(np.intp), rows.groups, rows.classes, confidence
         ),
-        calibration=_calibration(scored, random_state),
-        findings=diagnose(cells=cells, **measured),
-        histograms=() if scored is None else score_histograms(scored),
-        **measured,
-        noise_floors={
+        "findings": diagnose(cells=cells, **measured),
+        "noise_floors": {
             key: noise_floor(table, constraint=kind, agg=how, squares=squares)
             for key, (kind, how) in GAPS.items()
             if rows.y is not None or kind == "demographic_parity"
         },
         **_certified(rows, table, squares, constraint, agg, tolerance, confidence),
-        n_unknown_group=n_unknown,
-        _rows=(rows, None if scored is None else scored.proba),
-    )
+    }
 
 
 def _measured(

@@ -112,6 +112,8 @@ class Decided:
     weight : ndarray of shape (n,) or None
     classes, groups : list
         What the codes stand for.
+    count : ndarray of shape (n,) or None
+        How many rows each stands for; one by default. Not together with weights.
     """
 
     y: NDArray[np.intp] | None
@@ -120,10 +122,17 @@ class Decided:
     weight: NDArray[np.float64] | None
     classes: list[Any]
     groups: list[Any]
+    count: Floats | None = None
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.group) if self.count is None else int(self.count.sum())
 
     def table(self, weights: Floats | None) -> Floats:
         """Counts by (group, label, prediction); without labels all rows have the same one."""
-        return count_table(self.group, self.labels, self.predicted, self.shape, weights)
+        each = self.count if weights is None else weights
+        return count_table(self.group, self.labels, self.predicted, self.shape, each)
 
     @property
     def labels(self) -> NDArray[np.intp]:
@@ -258,6 +267,7 @@ def bootstrap_tables(
     shape: tuple[int, int, int],
     *,
     weights: Floats | None = None,
+    counts: Floats | None = None,
     n_bootstrap: int = 1000,
     random_state: int = 0,
 ) -> tuple[Floats, Floats]:
@@ -265,7 +275,8 @@ def bootstrap_tables(
 
     The centre is the counts, plus half a row of each prediction wherever the group has rows of the label. Without
     weights, rows of one cell are exchangeable: resampling rows is drawing the cells' counts from a multinomial, at a
-    cost that does not depend on the number of rows. Weighted rows are drawn one by one.
+    cost that does not depend on the number of rows. Weighted rows are drawn one by one. `counts` says how many
+    rows each entry stands for.
 
     Examples
     --------
@@ -275,8 +286,8 @@ def bootstrap_tables(
     (np.float64(5.0), [3.0, 3.0, 3.0, 3.0, 3.0])
     """
     rng = np.random.default_rng(random_state)
-    n = len(groups)
-    table = count_table(groups, labels, predictions, shape, weights)
+    n = len(groups) if counts is None else int(counts.sum())
+    table = count_table(groups, labels, predictions, shape, counts if weights is None else weights)
     pseudo = np.where(table.sum(axis=-1, keepdims=True) > 0, _PSEUDO_ROWS * table.sum() / n, np.zeros(shape))
     centre = table + pseudo
     if weights is None:

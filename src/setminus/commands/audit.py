@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
 
 FailBy = Literal["point", "bound"]
 """What `--fail-above` limits."""
+
+MAX_ROWS = 500_000
+"""Rows that are read whole; of a larger file a random sample of so many, and the counts of all."""
 
 __all__ = ["AuditConfig", "audit", "audit_table"]
 
@@ -342,6 +346,21 @@ class _Columns:
     """A column of scores that has two readings."""
     notes: list[str]
 
+    def asked(self, config: AuditConfig, constraint: Constraint) -> dict[str, Any]:
+        """These rows and the settings, as `audit` takes them."""
+        return {
+            "y": self.y,
+            "proba": self.proba,
+            "sensitive_features": _group_of_each_row(self, config.edges),
+            "classes": self.classes,
+            "threshold": config.threshold if self.decisions is None else None,
+            "y_pred": self.decisions,
+            "constraint": constraint,
+            "agg": config.agg,
+            "tolerance": config.certify if config.fail_by == "point" else config.fail_above,
+            "random_state": config.seed,
+        }
+
 
 def _audit(config: AuditConfig, seconds: dict[str, float], command: str) -> tuple[Audit, Record]:
     from setminus.auditing.audit import audit
@@ -350,25 +369,14 @@ def _audit(config: AuditConfig, seconds: dict[str, float], command: str) -> tupl
     config.check()
     # the selection rates are all that is known without labels
     constraint: Constraint = config.constraint if config.label is not None else "demographic_parity"
-    limited = config.fail_above if config.fail_by == "bound" else None
-    with tracked(f"read {Path(config.table).name}"):
-        table = open_table(config.table, header=config.header, encoding=config.encoding, decimal=config.decimal)
-        found = _read_labelled(table, config, config.label) if config.label else _read_unlabelled(table, config)
-        groups = _group_of_each_row(found, config.edges)
-    with tracked(f"audit {len(groups):,} rows"):
-        result = audit(
-            found.y,
-            found.proba,
-            sensitive_features=groups,
-            classes=found.classes,
-            threshold=config.threshold if found.decisions is None else None,
-            y_pred=found.decisions,
-            constraint=constraint,
-            agg=config.agg,
-            tolerance=config.certify if limited is None else limited,
-            confidence=config.confidence,
-            random_state=config.seed,
-        )
+    table = open_table(config.table, header=config.header, encoding=config.encoding, decimal=config.decimal)
+    if table.format != "csv" and (table.n_rows or 0) > MAX_ROWS:
+        found, result = _stream(table, config, constraint)
+    else:
+        with tracked(f"read {table.path.name}"):
+            found = _read(table, config)
+        with tracked(f"audit {len(found.groups):,} rows"):
+            result = audit(**found.asked(config, constraint), confidence=config.confidence)
     if found.codes_or_values is not None and result.roc_auc < 0.5:
         # an earlier version called the value 0 proba_1 where it was the --positive one: the file does not say which
         raise UserError(
@@ -402,6 +410,57 @@ def _audit(config: AuditConfig, seconds: dict[str, float], command: str) -> tupl
     if config.fail_above is not None:
         record["limit"] = _limit(config, constraint, audited)
     return result, record
+
+
+def _read(table: Table, config: AuditConfig) -> _Columns:
+    return _read_labelled(table, config, config.label) if config.label else _read_unlabelled(table, config)
+
+
+def _stream(table: Table, config: AuditConfig, constraint: Constraint) -> tuple[_Columns, Audit]:
+    """Audit a file of any size in one pass over the columns that are used.
+
+    Rates, gaps, their intervals and the certificate follow from the counts of all rows; what needs each score comes
+    from a random sample. Both are read as any file is.
+    """
+    from setminus.auditing.audit import audit, audit_counted
+    from setminus.commands.scored_columns import PREFIX
+    from setminus.scale.summary import summarize
+    from setminus.tables.reading import open_table
+    from setminus.tables.writing import writing
+
+    scores = [*config.score] or [name for name in table.names if config.label and name.startswith(PREFIX)]
+    judged = config.prediction or "prediction"
+    decisions = [judged] if config.prediction or judged in table.names else []
+    values = [*([config.label] if config.label else []), *config.ignore, *decisions]
+    required = values[: len(values) - len(decisions)]
+    summary = summarize(
+        table, values, scores, threshold=config.threshold, required=required, max_rows=MAX_ROWS, seed=config.seed
+    )
+    with tempfile.TemporaryDirectory() as folder, tracked(f"audit {summary.n_rows:,} rows"):
+        parts = []
+        unlabelled = 0
+        cells, counts = summary.cells, summary.counts
+        if config.label is not None:
+            labelled = cells.column(config.label).is_valid().to_numpy()
+            unlabelled = int(counts[~labelled].sum())
+            cells, counts = cells.filter(labelled), counts[labelled]
+        for name, rows in (("sample", summary.sample), ("cells", cells)):
+            # under the same name, which errors give
+            path = Path(folder, name, table.path.name)
+            path.parent.mkdir()
+            with writing(path) as writer:
+                writer.write(rows)
+            parts.append(_read(open_table(path), config))
+        found, exact = parts
+        sample = audit(**found.asked(config, constraint), confidence=config.confidence)
+        result = audit_counted(sample, counts, **exact.asked(config, constraint))
+    if unlabelled:
+        found.notes.append(f"{unlabelled:,} of {summary.n_rows:,} rows have no {config.label} and were left out")
+    found.notes.append(
+        f"rates, gaps, intervals and certificate are of all {summary.n_rows:,} rows; leakage, calibration, log loss, "
+        f"ROC AUC and histograms are of {len(found.groups):,} random ones"
+    )
+    return found, result
 
 
 def _read_labelled(table: Table, config: AuditConfig, label: str) -> _Columns:

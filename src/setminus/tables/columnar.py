@@ -62,6 +62,8 @@ class ParquetSource(_ColumnarSource):
 
     compression: str
     dictionary: tuple[str, ...]
+    coded: bool = False
+    """Whether text is read as codes into a dictionary, as it is stored."""
 
     @classmethod
     def open(cls, path: Path) -> ParquetSource:
@@ -80,7 +82,7 @@ class ParquetSource(_ColumnarSource):
 
     def _parts(self, indices: Sequence[int], columns: Names) -> Iterator[pa.Table]:
         width = sum(_width(field.type) for field in self.schema if columns is None or field.name in columns)
-        with _parquet(self.path) as file:
+        with _parquet(self.path, self.dictionary if self.coded else ()) as file:
             for index in indices:
                 # of a value that repeats a file of a few bytes can hold more than any memory
                 size = file.metadata.row_group(index).num_rows * width
@@ -115,9 +117,13 @@ class ArrowSource(_ColumnarSource):
 
 
 @contextmanager
-def _parquet(path: Path) -> Iterator[Any]:
+def _parquet(path: Path, coded: Sequence[str] = ()) -> Iterator[Any]:
     # as bytes: a name need not be UTF-8
-    with _refusing_damage(path.name, "Parquet"), pa.OSFile(os.fsencode(path)) as file, pq.ParquetFile(file) as parquet:
+    with (
+        _refusing_damage(path.name, "Parquet"),
+        pa.OSFile(os.fsencode(path)) as file,
+        pq.ParquetFile(file, read_dictionary=[*coded]) as parquet,
+    ):
         yield parquet
 
 

@@ -226,6 +226,12 @@ class Table:
         """The same table with the values of a CSV as text, as they stand in the file."""
         return replace(self, source=self.source.as_text()) if isinstance(self.source, CsvSource) else self
 
+    def coded(self) -> Table:
+        """The same table with the text of a Parquet file as codes, where it is stored so: read in half the time."""
+        return (
+            replace(self, source=replace(self.source, coded=True)) if isinstance(self.source, ParquetSource) else self
+        )
+
     def seekable(self, folder: Path) -> Table:
         """The same table with parts that can be read in any order; a gzipped CSV is unpacked into `folder`."""
         if not isinstance(self.source, CsvSource):

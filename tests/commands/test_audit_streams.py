@@ -1,0 +1,69 @@
+"""A file beyond the limit is audited in one pass: the same counts, rates, gaps and intervals as in memory."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from setminus.commands import audit as command
+from setminus.commands.audit import AuditConfig, audit_table
+
+EXACT = ("n", "groups", "classes", "accuracy", "demographic_parity", "equalized_odds_max", "equalized_odds_sum")
+EXACT += ("equal_opportunity", "group_rates", "noise_floors", "certificate", "n_unknown_group")
+
+
+@pytest.fixture
+def table(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 6000
+    sex, age = rng.integers(2, size=n), rng.integers(20, 70, size=n)
+    y = (rng.uniform(size=n) < 0.3 + 0.2 * sex).astype(int)
+    p = np.clip(0.3 + 0.3 * y + 0.1 * sex + rng.normal(0, 0.15, n), 0, 1)
+    words = np.array(["low", "high"])
+    label = [None if i % 997 == 0 else word for i, word in enumerate(words[y])]
+    group = [None if i % 501 == 0 else "fm"[one] for i, one in enumerate(sex)]
+    rows = pa.table({"income": label, "sex": group, "age": age, "p": p, "prediction": words[(p > 0.6).astype(int)]})
+    path = tmp_path / "scored.parquet"
+    # parts whose words come in another order
+    pq.write_table(rows, path, row_group_size=700)
+    return path
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"score": ("p",), "positive": "high"},
+        {"score": ("p",), "positive": "high", "threshold": 0.55, "certify": 0.2},
+        {"prediction": "prediction"},
+        {"score": ("p",), "positive": "high", "ignore": ("sex", "age"), "bins": ("age=40",)},
+        {"label": None, "prediction": "prediction", "favorable": "high"},
+    ],
+)
+def test_same_numbers_as_in_memory(table, monkeypatch, asked):
+    config = AuditConfig(**{"table": str(table), "label": "income", "ignore": ("sex",), **asked})
+    whole, record = audit_table(config)
+    monkeypatch.setattr(command, "MAX_ROWS", 1000)
+    streamed, streamed_record = audit_table(config)
+    for name in EXACT:
+        assert str(getattr(streamed, name)) == str(getattr(whole, name)), name
+    assert streamed.n > 5000
+    said = streamed_record["task"]["notes"]
+    assert any("random ones" in note for note in said)
+    assert not any("random ones" in note for note in record["task"]["notes"])
+    if config.label:
+        assert "7 of 6,000 rows have no income and were left out" in said
+    if whole.leakage is not None:
+        # of a sample: close, and not the same
+        assert streamed.roc_auc == pytest.approx(whole.roc_auc, abs=0.05)
+        assert streamed.roc_auc != whole.roc_auc
+
+
+def test_values_that_are_no_probabilities_are_found_anywhere(table, monkeypatch):
+    monkeypatch.setattr(command, "MAX_ROWS", 100)
+    rows = pq.read_table(table)
+    p = rows.column("p").to_numpy().copy()
+    p[4321] = 1.5
+    pq.write_table(rows.set_column(3, "p", pa.array(p)), table)
+    config = AuditConfig(table=str(table), label="income", ignore=("sex",), score=("p",), positive="high")
+    with pytest.raises(ValueError, match="not a probability"):
+        audit_table(config)
