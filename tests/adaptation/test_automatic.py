@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from setminus.adaptation.automatic import averaged, common_scale, information, network_logits
+from setminus.adaptation.automatic import common_scale, information, joined, network_logits
 from setminus.adaptation.linear_source import fit_linear_source, prior_evidence, trust
+from setminus.adaptation.prior_correction import PriorCorrectedClassifier
 
 FEW_STEPS = {"steps": 150, "learning_rate": 5e-3}
 
@@ -56,9 +57,12 @@ def test_an_estimate_is_not_trusted_where_the_features_shifted():
 
 
 def test_trust_falls_between_its_two_ends():
-    assert trust(0.075, float("nan"), 0.5) == trust(0.075, 0.2, 0.5) == pytest.approx(0.5)
-    assert trust(1.0, 0.05, 0.5) == pytest.approx(0.5)
-    assert trust(0.0, 0.3, 0.5) == 0.0
+    assert trust(0.15, float("nan"), 0.5, 100) == trust(0.15, 0.4, 0.5, 100) == pytest.approx(0.5)
+    assert trust(0.3, 0.1125, 0.5, 100) == pytest.approx(0.5)
+    # halves that agree by chance do not outweigh predictions that the frequencies do not explain
+    assert trust(0.5, 0.0, 0.5, 100) == 0.0
+    assert trust(0.0, 0.0, 0.5, 10) == pytest.approx(0.5)
+    assert trust(0.0, 0.0, 0.5, 5) == 0.0
 
 
 def test_the_strongest_regularisation_within_an_error_of_the_best_is_taken():
@@ -78,14 +82,16 @@ def test_a_linear_source_is_logistic_regression_that_is_calibrated():
 
 
 @pytest.mark.parametrize("inner", [0, 1, 2])
-def test_the_average_of_a_linear_model_and_a_network_is_one_network(inner):
+def test_a_weighted_sum_of_linear_models_and_networks_is_one_network(inner):
     rng = np.random.default_rng(inner)
     widths = [5, *([7] * (inner + 1)), 3]
     layers = [(rng.normal(size=shape), rng.normal(size=shape[1])) for shape in pairwise(widths)]
-    linear = (rng.normal(size=(5, 3)), rng.normal(size=3))
+    linear = [[(rng.normal(size=(5, 3)), rng.normal(size=3))] for _ in range(2)]
     x = rng.normal(size=(50, 5))
-    both = (network_logits([linear], x) + network_logits(layers, x)) / 2
-    assert np.allclose(network_logits(averaged(linear, layers), x), both)
+    members = [(0.2, linear[0]), (0.5, layers), (0.0, layers), (0.3, linear[1])]
+    both = sum(share * network_logits(member, x) for share, member in members)
+    assert np.allclose(network_logits(joined(members), x), both)
+    assert len(joined([(1.0, linear[0]), (0.0, layers)])) == 1
     assert not np.allclose(network_logits(layers, x), both)
 
 
@@ -118,6 +124,8 @@ def test_on_weak_features_it_is_far_above_the_adapted_network_alone(adapter):
     assert auto.score(target, labels) > 0.78 > 0.6 > alone.score(target, labels)
     assert auto.evidence_["kept"] in {"linear", "average"}
     assert auto.evidence_["trust"] == 1.0
+    plain = PriorCorrectedClassifier(LogisticRegression(), shrinkage=0.0, cv=3).fit(X, Y, sample_domain=domain)
+    assert auto.score(target, labels) > plain.score(target, labels) - 0.02
     assert auto.target_prior_[1] == pytest.approx(0.85, abs=0.15)
 
 
@@ -131,7 +139,7 @@ def test_where_a_linear_model_cannot_work_a_network_is_kept(adapter):
 
     x, target = rings(y), rings(labels)
     model = adapter(**FEW_STEPS).fit(*rows(x, y, target))
-    assert model.evidence_["kept"] in {"source_only", "vada_orthogonal"}
+    assert model.evidence_["kept"] == "networks"
     assert model.score(target, labels) > 0.95
 
 
@@ -165,3 +173,35 @@ def test_classes_with_one_row_and_few_rows_in_all_are_fitted(adapter):
     model = adapter(steps=5).fit(*rows(x, y, target))
     assert model.evidence_["kept"] == "linear"
     assert np.allclose(model.predict_proba(target).sum(axis=1), 1)
+
+
+def test_where_the_features_shifted_predictions_are_for_equal_frequencies_and_may_be_adapted(adapter):
+    rng = np.random.default_rng(0)
+    means = 4.0 * rng.normal(size=(4, 20)) / np.sqrt(10)
+    y, labels = rng.integers(4, size=400), rng.integers(4, size=400)
+    x = means[y] + rng.normal(size=(400, 20))
+    target = means[labels] + 1.5 * rng.normal(size=20) + rng.normal(size=(400, 20))
+    X, Y, domain = rows(x, y, target)
+    model = adapter(**FEW_STEPS).fit(X, Y, sample_domain=domain)
+    alone = adapter("source_only", **FEW_STEPS).fit(X, Y, sample_domain=domain)
+    assert model.evidence_["trust"] < 0.5
+    assert {"adapted_gain", "adapted_information"} <= set(model.evidence_)
+    assert model.score(target, labels) > alone.score(target, labels) - 0.02
+
+
+def test_networks_of_folds_stop_early_and_predict_the_rows_that_they_left_out():
+    pytest.importorskip("torch")
+    from setminus.adaptation.small_networks import fold_networks
+    from setminus.progress import listen
+
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], [150, 50])
+    x = rng.normal(size=(200, 5)) + 2 * y[:, None]
+    rows = np.arange(200)
+    folds = [(rows[rows % 2 == k], rows[rows % 2 != k]) for k in (0, 1)]
+    events = []
+    with listen(events.append):
+        networks = fold_networks(x, y, folds, width=16, steps=5_000, batch=32, rate=1e-2, seed=0)
+    assert events[-1].done < 5_000
+    for layers, (_, unseen) in zip(networks, folds, strict=True):
+        assert np.mean(network_logits(layers, x[unseen]).argmax(axis=1) == y[unseen]) > 0.9

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
@@ -23,15 +22,14 @@ from setminus.adaptation.adapter_parameters import (
     PredictPrior,
     check_parameters,
 )
-from setminus.adaptation.automatic import MASS, choose, common_scale, network_logits
+from setminus.adaptation.automatic import MASS, Layers, Trainer, choose, common_scale, network_logits
+from setminus.adaptation.domain_classifier import DomainClassifier
 from setminus.adaptation.domain_rows import (
     SampleDomain,
-    Unknown,
     check_sample_domain,
     held_out_rows,
     labels_of_one_kind,
     source_rows,
-    target_accuracy,
 )
 from setminus.adaptation.label_shift import calibrator, check_proportions, class_frequencies, prior_from_logits
 from setminus.errors import MissingExtraError, UserError
@@ -44,10 +42,11 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+VAT_EVERY = 4
 _TINY = np.finfo(np.float64).tiny
 
 
-class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class OrthogonalAdapter(DomainClassifier):
     r"""A classifier for a target domain without labels, whose class frequencies may differ from the source's.
 
     Adversarial adaptation makes the features of both domains look alike. Where the class frequencies differ, it aligns
@@ -135,11 +134,6 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     target_prior: ArrayLike | None = None
     device: Device = "cpu"
     evidence_: dict[str, Any]
-    # skada's scorers pass these
-    __metadata_request__fit: ClassVar = {"sample_domain": True}
-    __metadata_request__predict: ClassVar = {"sample_domain": True, "allow_source": True}
-    __metadata_request__predict_proba: ClassVar = {"sample_domain": True, "allow_source": True}
-    __metadata_request__score: ClassVar = {"sample_domain": True, "sample_weight": True, "allow_source": True}
 
     def __init__(
         self,
@@ -269,38 +263,6 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         proba: Floats = softmax(logits, axis=1)
         return proba
 
-    def predict(self, X: Any, sample_domain: SampleDomain = None, *, allow_source: bool = True) -> NDArray[Any]:
-        """The most probable class of target rows; parameters as in `predict_proba`."""
-        codes = self.predict_proba(X, sample_domain).argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[codes]
-        return labels
-
-    def score(
-        self,
-        X: Any,
-        y: Any,
-        sample_domain: SampleDomain = None,
-        *,
-        sample_weight: Any = None,
-        unknown: Unknown = "raise",
-        allow_source: bool = True,
-    ) -> float:
-        """Accuracy on rows with labels.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, n_features)
-        y : array of shape (n,)
-            Rows with the label -1, which skada gives to target rows, are left out, if -1 is no class of the source.
-        sample_domain, allow_source
-            As in `predict_proba`.
-        sample_weight : array of shape (n,), optional
-        unknown : {"raise", "ignore"}, default="raise"
-            What to do with rows of classes that the source lacks.
-        """
-        predicted = self.predict(X, sample_domain)
-        return target_accuracy(y, predicted, self.classes_, sample_weight=sample_weight, unknown=unknown)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -330,10 +292,37 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Fit by the method "auto"."""
         held = held_out_rows(codes, self.held_out, random)
 
-        def train(method: Method, prior: Floats | None) -> list[tuple[Floats, Floats]]:
-            return self._adapt(source, codes, target, held, random, method=method, known=prior, mass=MASS).layers
+        def fold_networks(folds: list[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> list[Layers]:
+            from setminus.adaptation.small_networks import fold_networks
 
-        fitted = choose(source, codes, target, held, train, known=known, seed=int(random.randint(2**31 - 1)))
+            return fold_networks(
+                source,
+                codes,
+                folds,
+                width=self.hidden_size,
+                steps=self.steps,
+                batch=self.batch_size,
+                rate=self.learning_rate,
+                seed=int(random.randint(2**31 - 1)),
+                device=self.device,
+            )
+
+        def adapted(prior: Floats | None) -> Layers:
+            return self._adapt(
+                source, codes, target, held, random, method="vada_orthogonal", known=prior, mass=MASS
+            ).layers
+
+        # the regularisation that scikit-learn's default has on the rows as they came, unless that is weaker
+        one_unit = bool(np.all(self.scale_ == self.scale_[0]))
+        fitted = choose(
+            source,
+            codes,
+            target,
+            Trainer(fold_networks, adapted, held),
+            strength=min(float(self.scale_[0]) ** 2, 1.0) if one_unit else 1.0,
+            known=known,
+            seed=int(random.randint(2**31 - 1)),
+        )
         self.layers_, self.target_prior_, self.evidence_ = fitted.layers, fitted.target_prior, fitted.evidence
         self.estimated_ = True
         return self
@@ -413,7 +402,9 @@ class OrthogonalAdapter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             vat_radius=self.radius * source.shape[1] ** 0.5,
             vat_xi=1e-3,
         )
-        config = AdaptationConfig(losses, self.learning_rate, self.batch_size, warmup=self.steps // 5)
+        config = AdaptationConfig(
+            losses, self.learning_rate, self.batch_size, warmup=self.steps // 5, vat_every=VAT_EVERY
+        )
         return adapted(
             method,
             data,

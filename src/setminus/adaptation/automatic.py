@@ -1,47 +1,78 @@
-"""Which model to keep for a target without labels: a linear one, an adapted network, or their average.
+"""Which model to keep for a target without labels, and which class frequencies it should assume.
 
-Each is calibrated on source rows that it was not trained on and predicts for the class frequencies that the evidence
-supports: the estimate where it can be trusted, equal frequencies where it cannot. An adapted network that is more
-certain of target rows than of held-out source rows is replaced by a network that did not adapt. The network is kept
-alone where it is clearly better than the linear model on held-out source rows weighted to the target's frequencies, or
-where features shifted and adaptation makes the predictions for the target more informative.
+Two predictions are made. The *corrected* one is for the case that only the class frequencies changed: logistic
+regression, calibrated out of fold, for the frequencies that EM estimates; networks replace it, or are averaged with it,
+as far as they predict held-out source rows, weighted to the estimate, better. The *uncorrected* one is for the case
+that the features changed and the estimate cannot be trusted: linear model and networks for equal class frequencies,
+adapted if adaptation passes its checks. The evidence for the first case, from 0 to 1, is the weight of the first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
 
-from setminus.adaptation.label_shift import calibrator, class_frequencies, mix_distance
-from setminus.adaptation.linear_source import fit_linear_source, prior_evidence
+from setminus.adaptation.label_shift import (
+    Calibrator,
+    calibrator,
+    class_frequencies,
+    maximum_likelihood_prior,
+    mix_distance,
+)
+from setminus.adaptation.linear_source import FOLDS, LinearSource, fit_linear_source, prior_evidence, source_folds
 
-__all__ = ["MASS", "Automatic", "averaged", "choose", "common_scale", "information", "network_logits"]
+__all__ = ["MASS", "Automatic", "Trainer", "choose", "common_scale", "information", "joined", "network_logits"]
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Layers = list[tuple[Floats, Floats]]
-Train = Callable[[Literal["source_only", "vada_orthogonal"], Floats | None], Layers]
-"""From a method and known class frequencies of the target to a trained network."""
 
-MIN_UNEXPLAINED = 0.05
-"""Below it the class frequencies explain the target's predictions: the features of the classes did not shift."""
-MIN_GAIN = 1.05
-"""The factor by which adaptation must raise the information of the predictions for the target."""
+MIN_ROWS = 3
+"""Source rows of each class from which on networks are trained."""
+BETTER, CLEARLY_BETTER = 2.0, 3.0
+"""Standard errors of the difference on held-out source rows from which a model counts as better: the first for the
+linear model to be used alone and for networks to be averaged with it, the second for networks to be used alone."""
 MAX_CONFIDENCE = 1.05
 """Predictions for the target that are more informative by this factor than those for held-out source rows, weighted to
 the same class frequencies, are overconfident: target entropy was minimised where the classes overlap."""
-CLEARLY_WORSE, CLEARLY_BETTER = 2.0, 3.0
-"""Standard errors of the difference on held-out source rows from which a network is not used, or is used alone."""
 MASS = 10.0
 """The weight of the mass constraint beside the target's entropy; see `VadaOrthogonal`."""
 MAX_SCALE_RATIO = 10.0
 """Columns whose deviations are all within this factor of the median are taken to have one unit."""
+MIN_FREQUENCY = 1e-4
+"""A smaller estimate counts as this: a class without an estimated share is rare, not impossible."""
+REASONS = {
+    "linear": "networks do not predict held-out source rows better",
+    "networks": "they predict held-out source rows better than the linear model",
+    "average": "neither the linear model nor the networks are clearly better on held-out source rows",
+    "adapted": "features shifted, and the adapted network passes its checks",
+    "blend": "the evidence for a change of the class frequencies alone is mixed",
+    "few rows": "a class has too few source rows to hold some out",
+}
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """How networks are trained.
+
+    Parameters
+    ----------
+    fold_networks : callable
+        From folds of the source rows to a network for each.
+    adapted : callable
+        From the target's class frequencies, if they are known, to an adapted network that leaves out `held`.
+    held : ndarray of bool of shape (n,)
+    """
+
+    fold_networks: Callable[[list[tuple[Codes, Codes]]], list[Layers]]
+    adapted: Callable[[Floats | None], Layers]
+    held: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -63,6 +94,20 @@ class Automatic:
     evidence: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class _Model:
+    """A calibrated model for equal class frequencies, and the logarithm of those that predictions should assume.
+
+    `held_out` are logits of source rows by models that were not fitted to them, `target` those of target rows by the
+    same models.
+    """
+
+    layers: Layers
+    held_out: Floats
+    target: Floats
+    log_prior: Floats
+
+
 def common_scale(scale: Floats) -> Floats:
     """One deviation for all columns if they have one unit, such as pixels or word weights; otherwise each its own.
 
@@ -82,9 +127,9 @@ def common_scale(scale: Floats) -> Floats:
 
 
 def choose(
-    x: Floats, codes: Codes, target: Floats, held: NDArray[np.bool_], train: Train, *, known: Floats | None, seed: int
+    x: Floats, codes: Codes, target: Floats, trainer: Trainer, *, strength: float, known: Floats | None, seed: int
 ) -> Automatic:
-    """Fit the candidates and keep one.
+    """Fit the candidates and combine them by the evidence.
 
     Parameters
     ----------
@@ -93,9 +138,9 @@ def choose(
     codes : ndarray of int of shape (n,)
         Their classes, from 0.
     target : ndarray of shape (m, n_features)
-    held : ndarray of bool of shape (n,)
-        Source rows that `train` leaves out; without any, the linear model is kept.
-    train : callable
+    trainer : Trainer
+    strength : float
+        The inverse strength of regularisation of the logistic regression that is corrected.
     known : ndarray of shape (C,), optional
         The target's class frequencies, if they are known.
     seed : int
@@ -104,61 +149,172 @@ def choose(
     -------
     Automatic
     """
-    linear = fit_linear_source(x, codes, target, seed)
-    prior = class_frequencies(codes, linear.bias.size)
-    found = prior_evidence(linear, x, codes, target, seed)
-    used = found.trust * found.estimate + (1 - found.trust) / len(prior) if known is None else known
-    log_used = np.log(np.maximum(used, np.finfo(float).tiny))
+    n_classes = int(codes.max()) + 1
+    prior = class_frequencies(codes, n_classes)
+    equal = np.zeros(n_classes)
+    plain, strong = (fit_linear_source(x, codes, target, seed, *strengths) for strengths in ([(strength,)], []))
+    found = prior_evidence(strong, x, codes, target, seed)
+    of_target = log_softmax(target @ plain.weight + plain.bias, axis=1)
+    estimate = maximum_likelihood_prior(np.exp(of_target), prior) if known is None else known
     evidence: dict[str, Any] = {
-        "estimate": found.estimate.tolist(),
-        "shift": found.shift,
+        "estimate": estimate.tolist(),
+        "shift": mix_distance(estimate, prior),
         "unexplained": found.unexplained,
         "disagreement": None if np.isnan(found.disagreement) else found.disagreement,
-        "trust": found.trust if known is None else 1.0,
+        "trust": found.trust,
     }
-    of_linear: Layers = [(linear.weight, linear.bias - np.log(prior))]
-    layers, kept, reason = of_linear, "linear", "a class has too few source rows to hold some out"
-    if held.any():
-        own = codes[held]
-        weights = np.exp(log_used)[own] / prior[own]
-        of_rows = linear.held_out[held] - np.log(prior) + log_used
+    corrected = _linear(plain, prior, _log(estimate))
+    uncorrected = _linear(strong, prior, equal if known is None else _log(known))
+    names, reason = ["linear", "linear"], "few rows"
+    if np.bincount(codes).min() >= MIN_ROWS:
+        folds = list(source_folds(codes, FOLDS, seed))
+        networks = _networks(trainer.fold_networks(folds), folds, x, codes, target)
+        reason = ""
+        if found.trust > 0:
+            own = _estimated(networks, prior) if known is None else known
+            names[0], corrected, evidence["held_out_gain"] = _better(corrected, networks, codes, prior, own)
+        if found.trust < 1:
+            base = uncorrected
+            names[1], uncorrected = _steadier(base, networks, codes, prior)
+            checked = _checked(base, networks, trainer, x, codes, target, estimate if known is not None else None)
+            evidence |= checked[1]
+            if checked[0] is not None:
+                names[1], uncorrected = "adapted", _averaged(networks, checked[0], base.log_prior)
+    return _blended(corrected, uncorrected, names, reason, evidence, target)
 
-        def informed(layers: Layers) -> float:
-            return information(network_logits(layers, target) + log_used)
 
-        def better(layers: Layers) -> tuple[float, float]:
-            return _gain(of_rows, network_logits(layers, x[held]) + log_used, own, weights)
-
-        name, network = "source_only", _calibrated(train("source_only", None), x[held], own)
-        gain, error = better(network)
-        shifted = found.unexplained >= MIN_UNEXPLAINED
-        evidence |= {"linear_information": informed(of_linear), "source_only_information": informed(network)}
-        if shifted or gain > CLEARLY_BETTER * error:
-            adapted = _calibrated(train("vada_orthogonal", used if evidence["trust"] == 1 else None), x[held], own)
-            of_target = informed(adapted)
-            of_source = information(network_logits(adapted, x[held]) + log_used, weights)
-            evidence |= {"adapted_information": of_target, "adapted_source_information": of_source}
-            if evidence["source_only_information"] <= of_target <= MAX_CONFIDENCE * of_source:
-                name, network = "vada_orthogonal", adapted
-                gain, error = better(network)
-                shifted = shifted and of_target > MIN_GAIN * evidence["linear_information"]
-        evidence |= {"network": name, "held_out_gain": gain, "held_out_error": error}
-        kept, reason = _kept(name, gain, error, shifted)
-        layers = {"linear": of_linear, "average": averaged(of_linear[0], network)}.get(kept, network)
-    predicted = np.exp(log_softmax(network_logits(layers, target) + log_used, axis=1)).mean(axis=0)
-    evidence |= {"kept": kept, "reason": reason, "mass_distance": mix_distance(predicted, used)}
+def _blended(
+    corrected: _Model, uncorrected: _Model, names: Sequence[str], reason: str, evidence: dict[str, Any], target: Floats
+) -> Automatic:
+    """Both predictions, weighted by the trust in the first."""
+    trust = evidence["trust"]
+    layers = joined([(trust, corrected.layers), (1 - trust, uncorrected.layers)])
+    log_used = trust * corrected.log_prior + (1 - trust) * uncorrected.log_prior
+    used: Floats = softmax(log_used)
+    kept = names[0] if trust == 1 else names[1] if trust == 0 else "blend"
+    predicted = softmax(network_logits(layers, target) + log_used, axis=1).mean(axis=0)
+    evidence |= {
+        "corrected": names[0],
+        "uncorrected": names[1],
+        "kept": kept,
+        "reason": REASONS[reason or kept],
+        "mass_distance": mix_distance(predicted, used),
+    }
     return Automatic(layers, used, evidence)
 
 
-def _kept(network: str, gain: float, error: float, shifted: bool) -> tuple[str, str]:
-    """The model to keep, and the reason."""
-    if gain < -CLEARLY_WORSE * error:
-        return "linear", "it predicts held-out source rows better than the network"
+def _linear(fitted: LinearSource, prior: Floats, log_prior: Floats) -> _Model:
+    log_source = np.log(prior)
+    layers = [(fitted.weight, fitted.bias - log_source)]
+    return _Model(layers, fitted.held_out - log_source, fitted.target - log_source, log_prior)
+
+
+def _networks(
+    networks: list[Layers], folds: list[tuple[Codes, Codes]], x: Floats, codes: Codes, target: Floats
+) -> _Model:
+    """The mean of the networks of the folds, calibrated on the rows that each of them left out."""
+    n_classes = networks[0][-1][1].size
+    held_out = np.zeros((len(x), n_classes))
+    for layers, (_, unseen) in zip(networks, folds, strict=True):
+        held_out[unseen] = network_logits(layers, x[unseen])
+    fitted = calibrator(held_out, codes)
+    offset = fitted.bias - np.log(class_frequencies(codes, n_classes))
+    of_target = np.concatenate([network_logits(layers, target) for layers in networks])
+    layers = _scaled(joined([(1 / len(networks), layers) for layers in networks]), fitted, offset)
+    return _Model(layers, fitted.scale * held_out + offset, fitted.scale * of_target + offset, np.zeros(n_classes))
+
+
+def _better(
+    linear: _Model, networks: _Model, codes: Codes, prior: Floats, own: Floats
+) -> tuple[str, _Model, tuple[float, float]]:
+    """The model to correct; `own` are the frequencies that the networks estimate.
+
+    Under a change of the class frequencies alone, the weighted loss of held-out source rows estimates that of target
+    rows without bias.
+    """
+    gain, error = _gain(linear, networks, codes, prior)
     if gain > CLEARLY_BETTER * error:
-        return network, "it predicts held-out source rows better than the linear model"
-    if network == "vada_orthogonal" and shifted:
-        return network, "features shifted, and adaptation makes the predictions for the target more informative"
-    return "average", "neither the linear model nor the network is clearly better"
+        return "networks", _Model(networks.layers, networks.held_out, networks.target, _log(own)), (gain, error)
+    if gain > BETTER * error:
+        return "average", _averaged(linear, networks, linear.log_prior), (gain, error)
+    return "linear", linear, (gain, error)
+
+
+def _steadier(linear: _Model, networks: _Model, codes: Codes, prior: Floats) -> tuple[str, _Model]:
+    """The model that is not corrected: the average, unless one of the two is clearly better on held-out source rows."""
+    gain, error = _gain(linear, networks, codes, prior)
+    if gain < -BETTER * error:
+        return "linear", linear
+    if gain > CLEARLY_BETTER * error:
+        return "networks", _Model(networks.layers, networks.held_out, networks.target, linear.log_prior)
+    return "average", _averaged(linear, networks, linear.log_prior)
+
+
+def _checked(
+    linear: _Model,
+    networks: _Model,
+    trainer: Trainer,
+    x: Floats,
+    codes: Codes,
+    target: Floats,
+    known: Floats | None,
+) -> tuple[_Model | None, dict[str, float]]:
+    """An adapted network, if it passes three checks.
+
+    It predicts held-out source rows at least as well as the linear model; its predictions for the target are at least
+    as informative as those without adaptation, and not more so than its predictions for held-out source rows.
+    """
+    held, own = trainer.held, codes[trainer.held]
+    layers = trainer.adapted(known)
+    fitted = calibrator(network_logits(layers, x[held]), own)
+    prior = class_frequencies(own, len(fitted.bias))
+    layers = _scaled(layers, fitted, fitted.bias - np.log(prior))
+    of_rows, of_target = network_logits(layers, x[held]), network_logits(layers, target)
+    adapted = _Model(layers, of_rows, of_target, linear.log_prior)
+    of_linear = _Model(linear.layers, linear.held_out[held], linear.target, linear.log_prior)
+    gain, _ = _gain(of_linear, adapted, own, prior)
+    weights = np.exp(linear.log_prior)[own] / prior[own]
+    plain, after, of_source = (
+        information(rows + linear.log_prior, given)
+        for rows, given in (
+            (network_logits(networks.layers, target), None),
+            (of_target, None),
+            (of_rows, weights),
+        )
+    )
+    numbers = {
+        "adapted_gain": gain,
+        "networks_information": plain,
+        "adapted_information": after,
+        "adapted_source_information": of_source,
+    }
+    passed = gain > 0 and plain <= after <= MAX_CONFIDENCE * of_source
+    return adapted if passed else None, numbers
+
+
+def _gain(one: _Model, other: _Model, codes: Codes, prior: Floats) -> tuple[float, float]:
+    """Log loss of a model less that of another on held-out source rows, and its standard error.
+
+    Rows are weighted to the frequencies of the first.
+    """
+    rows, weights = np.arange(len(codes)), (np.exp(one.log_prior) / prior)[codes]
+    first, second = (log_softmax(model.held_out + one.log_prior, axis=1)[rows, codes] for model in (one, other))
+    gain = float(np.average(second - first, weights=weights))
+    return gain, float(np.sqrt(np.average((second - first - gain) ** 2, weights=weights) / len(rows)))
+
+
+def _estimated(model: _Model, prior: Floats) -> Floats:
+    return maximum_likelihood_prior(softmax(model.target + np.log(prior), axis=1), prior)
+
+
+def _averaged(one: _Model, other: _Model, log_prior: Floats) -> _Model:
+    # logits of source rows are not needed any more, and may be of different rows
+    return _Model(joined([(0.5, one.layers), (0.5, other.layers)]), one.held_out, one.target, log_prior)
+
+
+def _log(prior: Floats) -> Floats:
+    logs: Floats = np.log(np.maximum(prior, MIN_FREQUENCY))
+    return logs
 
 
 def information(logits: Floats, weights: Floats | None = None) -> float:
@@ -177,23 +333,34 @@ def information(logits: Floats, weights: Floats | None = None) -> float:
     return max(of_mean + float(np.average(np.sum(proba * log_proba, axis=1), weights=weights)), 0.0)
 
 
-def averaged(linear: tuple[Floats, Floats], layers: Layers) -> Layers:
-    """One network whose logits are the mean of a linear model's and a network's.
+def joined(members: Sequence[tuple[float, Layers]]) -> Layers:
+    """One network whose logits are the weighted sum of those of linear models and of networks of one depth.
 
-    The linear logits pass through hidden units as ``u = relu(u) - relu(-u)``.
+    Linear logits pass through hidden units as ``u = relu(u) - relu(-u)``. Members of weight 0 are left out.
 
     Examples
     --------
-    >>> linear, network = (np.eye(2), np.zeros(2)), [(-np.eye(2), np.zeros(2)), (np.eye(2), np.ones(2))]
-    >>> network_logits(averaged(linear, network), np.array([[3.0, -5.0]]))
+    >>> linear, network = [(np.eye(2), np.zeros(2))], [(-np.eye(2), np.zeros(2)), (np.eye(2), np.ones(2))]
+    >>> network_logits(joined([(0.5, linear), (0.5, network)]), np.array([[3.0, -5.0]]))
     array([[2. , 0.5]])
     """
-    weight, bias = linear
-    (first, offset), *inner, (last, end) = layers
-    n = weight.shape[1]
-    joined = [(np.hstack([first, weight, -weight]), np.concatenate([offset, bias, -bias]))]
-    joined += [(block_diag(one, np.eye(2 * n)), np.concatenate([own, np.zeros(2 * n)])) for one, own in inner]
-    return [*joined, (np.vstack([last, np.eye(n), -np.eye(n)]) / 2, end / 2)]
+    members = [(share, layers) for share, layers in members if share]
+    linear = [(share, layers[0]) for share, layers in members if len(layers) == 1]
+    parts = [(share, layers) for share, layers in members if len(layers) > 1]
+    if linear:
+        weight, bias = (np.sum([share * layer[part] for share, layer in linear], axis=0) for part in (0, 1))
+        if not parts:
+            return [(weight, bias)]
+        both = np.eye(2 * weight.shape[1])
+        through = [(both, np.zeros(len(both)))] * (len(parts[0][1]) - 2)
+        ends = np.vstack([np.eye(weight.shape[1]), -np.eye(weight.shape[1])])
+        first = (np.hstack([weight, -weight]), np.concatenate([bias, -bias]))
+        parts.append((1.0, [first, *through, (ends, np.zeros(weight.shape[1]))]))
+    firsts, *inner = zip(*(layers[:-1] for _, layers in parts), strict=True)
+    layers = [(np.hstack([weight for weight, _ in firsts]), np.concatenate([bias for _, bias in firsts]))]
+    layers += [(block_diag(*(w for w, _ in own)), np.concatenate([b for _, b in own])) for own in inner]
+    last = np.vstack([share * own[-1][0] for share, own in parts])
+    return [*layers, (last, np.sum([share * own[-1][1] for share, own in parts], axis=0))]
 
 
 def network_logits(layers: Layers, x: Floats) -> Floats:
@@ -205,21 +372,11 @@ def network_logits(layers: Layers, x: Floats) -> Floats:
     return logits
 
 
-def _calibrated(layers: Layers, held: Floats, codes: Codes) -> Layers:
-    """A network calibrated on held-out source rows for equal class frequencies, by its last layer.
+def _scaled(layers: Layers, fitted: Calibrator, offset: Floats) -> Layers:
+    """Calibrate by the last layer.
 
     A network that weighs classes equally learns the few rows of a rare class by heart, and predicts the class too
     seldom on new rows: the calibrated bias corrects this.
     """
     weight, bias = layers[-1]
-    fitted = calibrator(network_logits(layers, held), codes)
-    for_equal = fitted.bias - np.log(class_frequencies(codes, len(bias)))
-    return [*layers[:-1], (fitted.scale * weight, fitted.scale * bias + for_equal)]
-
-
-def _gain(linear: Floats, network: Floats, codes: Codes, weights: Floats) -> tuple[float, float]:
-    """Weighted log loss of the linear model less the network's on held-out source rows, and its standard error."""
-    rows = np.arange(len(codes))
-    gains = log_softmax(network, axis=1)[rows, codes] - log_softmax(linear, axis=1)[rows, codes]
-    gain = float(np.average(gains, weights=weights))
-    return gain, float(np.sqrt(np.average((gains - gain) ** 2, weights=weights) / len(gains)))
+    return [*layers[:-1], (fitted.scale * weight, fitted.scale * bias + offset)]

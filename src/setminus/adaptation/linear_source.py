@@ -24,7 +24,7 @@ from setminus.adaptation.label_shift import (
     mix_distance,
 )
 
-__all__ = ["LinearSource", "PriorEvidence", "fit_linear_source", "prior_evidence", "trust"]
+__all__ = ["FOLDS", "LinearSource", "PriorEvidence", "fit_linear_source", "prior_evidence", "source_folds", "trust"]
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -34,15 +34,17 @@ STRENGTHS = (1e-3, 1e-2, 1e-1, 1.0)
 FOLDS, HALVINGS = 3, 3
 MAX_ROWS = 1_000
 """Rows of each domain in the distance of predictions, which takes all pairs."""
-UNEXPLAINED = (0.05, 0.10)
+UNEXPLAINED = (0.10, 0.20)
 """An estimate is trusted fully below the first value, and not at all above the second."""
-DISAGREEMENT = (0.05, 0.15)
+DISAGREEMENT = (0.15, 0.30)
 """The same for the disagreement of two halves of the features over the size of the shift."""
+CONTRADICTION = (0.30, 0.50)
+"""The same for the unexplained part where the disagreement is small: halves can agree by chance."""
+ROWS_OF_CLASS = (5.0, 15.0)
+"""Target rows for each class below which no estimate is trusted, and from which on it may be: with few rows neither an
+estimate nor a check of it is worth much."""
 MIN_SHIFT = 0.2
 """The size of a shift that a disagreement is compared with is at least this: halves differ by chance without any."""
-CONTRADICTION = 0.5
-"""A disagreement, over the size of the shift, above which no estimate is trusted: where features moved so far that all
-target rows are predicted as one class, that class alone explains the predictions."""
 
 
 @dataclass(frozen=True)
@@ -68,15 +70,18 @@ class LinearSource:
     strength: float
 
 
-def fit_linear_source(x: Floats, codes: Codes, target: Floats, seed: int) -> LinearSource:
+def fit_linear_source(
+    x: Floats, codes: Codes, target: Floats, seed: int, strengths: tuple[float, ...] = STRENGTHS
+) -> LinearSource:
     """Fit logistic regression with the strongest regularisation within a standard error of the best log loss.
 
     A stronger one transfers better: features that help little in the source are as likely to mislead in the target.
+    `strengths` are inverse strengths of regularisation, the strongest first.
     """
     n_classes = int(codes.max()) + 1
     rows = np.arange(len(codes))
     fits = []
-    for strength in STRENGTHS:
+    for strength in strengths:
         held_out, of_target = _out_of_fold(x, codes, target, strength, seed)
         calibrated = calibrator(held_out, codes)
         losses = -np.log(np.maximum(calibrated.proba(held_out)[rows, codes], 1e-12))
@@ -126,22 +131,27 @@ def prior_evidence(fitted: LinearSource, x: Floats, codes: Codes, target: Floats
     shift = mix_distance(estimate, prior)
     rest = unexplained(fitted, codes, prior, estimate, seed)
     apart = halves_disagreement(x, codes, target, fitted.strength, seed) if x.shape[1] >= 4 else float("nan")
-    return PriorEvidence(estimate, shift, rest, apart, trust(rest, apart, shift))
+    return PriorEvidence(estimate, shift, rest, apart, trust(rest, apart, shift, len(target) / len(prior)))
 
 
-def trust(unexplained: float, disagreement: float, shift: float) -> float:
-    """How far to trust an estimate: 1 if one of the checks is met, 0 if none is or the second contradicts.
+def trust(unexplained: float, disagreement: float, shift: float, rows_of_class: float) -> float:
+    """How far to trust an estimate: 1 if one of the checks is met and there are enough target rows, 0 if none is.
 
     Examples
     --------
-    >>> trust(unexplained=0.01, disagreement=0.1, shift=0.4), trust(unexplained=0.3, disagreement=0.1, shift=0.4)
-    (1.0, 0.0)
+    >>> trust(unexplained=0.01, disagreement=0.2, shift=0.4, rows_of_class=300)
+    1.0
+    >>> trust(unexplained=0.3, disagreement=0.2, shift=0.4, rows_of_class=300)
+    0.0
+    >>> trust(unexplained=0.3, disagreement=0.02, shift=0.4, rows_of_class=300)
+    1.0
     """
+    by_rows = 1 - _ramp(rows_of_class, ROWS_OF_CLASS)
     by_fit = _ramp(unexplained, UNEXPLAINED)
     if np.isnan(disagreement):
-        return by_fit
-    apart = disagreement / max(shift, MIN_SHIFT)
-    return 0.0 if apart > CONTRADICTION else max(by_fit, _ramp(apart, DISAGREEMENT))
+        return by_rows * by_fit
+    by_halves = _ramp(disagreement / max(shift, MIN_SHIFT), DISAGREEMENT) * _ramp(unexplained, CONTRADICTION)
+    return by_rows * max(by_fit, by_halves)
 
 
 def unexplained(fitted: LinearSource, codes: Codes, prior: Floats, estimate: Floats, seed: int) -> float:
@@ -197,14 +207,14 @@ def _out_of_fold(
     """Logits of source rows by models of other rows, and of all target rows by each of these models."""
     n_classes = int(codes.max()) + 1
     held_out, of_target = np.zeros((len(x), n_classes)), []
-    for seen, unseen in _folds(codes, folds, seed):
+    for seen, unseen in source_folds(codes, folds, seed):
         weight, bias = _coefficients(_logistic(strength).fit(x[seen], codes[seen]), n_classes)
         held_out[unseen] = x[unseen] @ weight + bias
         of_target.append(target @ weight + bias)
     return held_out, np.concatenate(of_target)
 
 
-def _folds(codes: Codes, folds: int, seed: int) -> Iterator[tuple[Codes, Codes]]:
+def source_folds(codes: Codes, folds: int, seed: int) -> Iterator[tuple[Codes, Codes]]:
     """Rows to fit on and rows to predict; the only row of a class is fitted on in every fold."""
     turn = np.zeros(len(codes), dtype=np.int64)
     rng = np.random.default_rng(seed)

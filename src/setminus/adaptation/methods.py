@@ -83,6 +83,9 @@ class AdaptationConfig:
     decay_end : int, optional
         The step at which the learning rate reaches zero; it falls linearly from half of that step on. By default the
         rate is constant, as in the paper.
+    vat_every : int, default=1
+        Steps between two that have the VAT terms, with weights that are larger by the same factor. VAT takes two thirds
+        of a step.
     """
 
     losses: VadaConfig = field(default_factory=VadaConfig)
@@ -92,6 +95,7 @@ class AdaptationConfig:
     balanced: Literal["weights", "batches"] | None = "weights"
     estimate_every: int | None = None
     decay_end: int | None = None
+    vat_every: int = 1
 
     def __post_init__(self) -> None:
         if not (self.rate > 0 and self.batch >= 1 and self.warmup >= 0):
@@ -101,7 +105,7 @@ class AdaptationConfig:
             )
         if self.balanced not in ("weights", "batches", None):
             raise UserError(f"balanced is {self.balanced!r}", expected="'weights', 'batches' or None")
-        for name in ("estimate_every", "decay_end"):
+        for name in ("estimate_every", "decay_end", "vat_every"):
             steps = getattr(self, name)
             if steps is not None and steps < 1:
                 raise UserError(f"{name} is {steps}", expected="at least one step, or None")
@@ -228,6 +232,15 @@ class Vada(AdaptationTask):
         # the discriminator learns during the warm-up: it is ready when the encoder starts to play against it
         self._warmup_losses = replace(config.losses, domain=0.0, target_entropy=0.0, target_vat=0.0)
 
+    def losses(self, step: int) -> VadaConfig:
+        """The weights of the losses at a step."""
+        found = self._warmup_losses if step < self.config.warmup else self.config.losses
+        every = self.config.vat_every
+        if every == 1:
+            return found
+        factor = 0 if step % every else every
+        return replace(found, source_vat=factor * found.source_vat, target_vat=factor * found.target_vat)
+
     def step(self, loop: Loop) -> None:
         """One step of both players on a batch of each domain."""
         source, labels = loop.batch(self.source_batches)
@@ -239,7 +252,7 @@ class Vada(AdaptationTask):
             labels,
             target,
             loop.update,
-            config=self._warmup_losses if loop.index < self.config.warmup else self.config.losses,
+            config=self.losses(loop.index),
             class_weights=None if weights is None else weights.to(loop.device),
             source_weights=self.source_weights(labels),
             domain_term=self.domain_term,

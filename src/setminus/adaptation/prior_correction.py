@@ -13,24 +13,23 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d, validate_data
 
+from setminus.adaptation.domain_classifier import DomainClassifier
 from setminus.adaptation.domain_rows import (
     SampleDomain,
-    Unknown,
     check_sample_domain,
     labels_of_one_kind,
     source_rows,
-    target_accuracy,
 )
 from setminus.adaptation.label_shift import (
     Calibrator,
@@ -90,7 +89,8 @@ class PriorCorrection:
         Total variation distance of the two estimates. Both are right under label shift; where the features of a class
         shifted too, they are usually wrong in different ways.
     condition_number : float
-        Of the matrix p(prediction | class) on source rows: large where some mixes cannot be told apart.
+        Of the matrix p(prediction | class) on source rows: large where different mixes have almost the same
+        predictions.
     balanced_accuracy : float
         Of the decisions on the source rows, before correction.
     log_likelihood_gain : float
@@ -340,7 +340,7 @@ def _positive(prior: Floats) -> Floats:
     return scaled
 
 
-class PriorCorrectedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class PriorCorrectedClassifier(DomainClassifier):
     r"""Any classifier, corrected for the class frequencies of a target without labels.
 
     ``corrected = orthogonalize(calibrated, source_prior_, assumed_prior_)``: the calibrated probabilities of the
@@ -399,12 +399,6 @@ class PriorCorrectedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     >>> bool(model.score(X[1000:], y[1000:]) > plain.score(X[1000:], y[1000:]) + 0.1)
     True
     """
-
-    # skada's scorers pass these
-    __metadata_request__fit: ClassVar = {"sample_domain": True}
-    __metadata_request__predict: ClassVar = {"sample_domain": True, "allow_source": True}
-    __metadata_request__predict_proba: ClassVar = {"sample_domain": True, "allow_source": True}
-    __metadata_request__score: ClassVar = {"sample_domain": True, "sample_weight": True, "allow_source": True}
 
     def __init__(
         self,
@@ -510,26 +504,6 @@ class PriorCorrectedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         check_sample_domain(sample_domain, _num_samples(X))
         calibrated = Calibrator(float(self.calibration_[0]), self.calibration_[1:]).proba(self._logits(X))
         return corrected(calibrated, self.source_prior_, self.assumed_prior_)
-
-    def predict(self, X: Any, sample_domain: SampleDomain = None, *, allow_source: bool = True) -> NDArray[Any]:
-        """The most probable class for the target's class frequencies; parameters as in `predict_proba`."""
-        codes = self.predict_proba(X, sample_domain).argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[codes]
-        return labels
-
-    def score(
-        self,
-        X: Any,
-        y: Any,
-        sample_domain: SampleDomain = None,
-        *,
-        sample_weight: Any = None,
-        unknown: Unknown = "raise",
-        allow_source: bool = True,
-    ) -> float:
-        """Accuracy on rows with labels; parameters as in `OrthogonalAdapter.score`."""
-        predicted = self.predict(X, sample_domain)
-        return target_accuracy(y, predicted, self.classes_, sample_weight=sample_weight, unknown=unknown)
 
     def _fit_classifier(
         self, source: Any, labels: NDArray[Any], codes: NDArray[np.int64], random: np.random.RandomState

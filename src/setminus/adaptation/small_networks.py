@@ -1,26 +1,34 @@
-"""Adaptation of rows of numbers: small networks, trained by any of the methods and returned as arrays."""
+"""Small networks for rows of numbers, as arrays: adapted to a target, or trained on folds of the source."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
+from torch.nn.functional import cross_entropy
 
 from setminus.adaptation.adapter_parameters import WITH_PRIOR
 from setminus.adaptation.domains import DomainData, LabelShift
 from setminus.adaptation.methods import METHODS, AdaptationConfig, DirtT
 from setminus.adaptation.vada import VadaNetworks
+from setminus.nn.batches import Batches
 from setminus.nn.networks import DomainDiscriminator, mlp, seeded
 from setminus.nn.training import TrainingConfig, train
+from setminus.progress import tracked
 
-__all__ = ["Adapted", "adapted", "small_networks"]
+__all__ = ["Adapted", "adapted", "fold_networks", "small_networks"]
 
 Floats = NDArray[np.float64]
+Layers = list[tuple[Floats, Floats]]
+
+CHECK_EVERY, PATIENCE = 50, 3
+"""Steps between two looks at the rows that a fold leaves out, and the looks without a smaller loss until it stops."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +43,7 @@ class Adapted:
         The estimate of the target's class frequencies, where the method has one.
     """
 
-    layers: list[tuple[Floats, Floats]]
+    layers: Layers
     target_prior: Floats | None
 
 
@@ -89,6 +97,98 @@ def adapted(
     linear = [part for module in task.predictor for part in module if isinstance(part, nn.Linear)]
     layers = [(_array(layer.weight).T.copy(), _array(layer.bias)) for layer in linear]
     return Adapted(layers, task.target_prior)
+
+
+def fold_networks(
+    x: Floats,
+    codes: NDArray[np.int64],
+    folds: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
+    *,
+    width: int,
+    steps: int,
+    batch: int,
+    rate: float,
+    seed: int,
+    device: str = "cpu",
+) -> list[Layers]:
+    """A network for each fold, of the size of `small_networks`, trained on its rows by class-weighted cross entropy.
+
+    The networks are stacked, so that all of them take little longer than one. Training stops where the loss on the
+    rows that the folds leave out no longer falls, and the weights of the smallest one are returned.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, n_features)
+    codes : ndarray of int of shape (n,)
+    folds : list of (ndarray of int, ndarray of int)
+        Rows to train on, and rows that are left out.
+    width, steps, batch, rate, seed, device
+        See `OrthogonalAdapter`.
+
+    Returns
+    -------
+    list of layers
+
+    Examples
+    --------
+    >>> x, codes = np.repeat(np.eye(2), 40, axis=0), np.repeat([0, 1], 40)
+    >>> rows = np.arange(80)
+    >>> folds = [(rows[rows % 2 == k], rows[rows % 2 != k]) for k in (0, 1)]
+    >>> networks = fold_networks(x, codes, folds, width=8, steps=50, batch=16, rate=1e-2, seed=0)
+    >>> len(networks), [weight.shape for weight, _ in networks[0]]
+    (2, [(2, 8), (8, 8), (8, 2)])
+    """
+    place = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device)
+    n_classes, n = int(codes.max()) + 1, len(folds)
+    generator = torch.Generator().manual_seed(seed)
+    sizes = (x.shape[1], width, width, n_classes)
+    layers = [
+        tuple(
+            ((2 * torch.rand(n, rows, own, generator=generator) - 1) / before**0.5).to(place).requires_grad_()
+            for rows in (before, 1)
+        )
+        for before, own in pairwise(sizes)
+    ]
+    optimizer = torch.optim.Adam([part for layer in layers for part in layer], rate)
+    rows, labels = torch.from_numpy(x).float().to(place), torch.from_numpy(codes).to(place)
+    weights = (len(codes) / (n_classes * torch.bincount(labels, minlength=n_classes).clamp(min=1))).float()
+    learned, left_out = zip(*folds, strict=True)
+    batches = [
+        Batches(torch.from_numpy(own), size=min(batch, *map(len, learned)), seed=seed + k)
+        for k, own in enumerate(learned)
+    ]
+    # folds differ by a row or two
+    tested = torch.from_numpy(np.stack([own[: min(map(len, left_out))] for own in left_out]))
+
+    def loss(chosen: torch.Tensor) -> torch.Tensor:
+        hidden = rows[chosen]
+        for weight, bias in layers[:-1]:
+            hidden = torch.relu(torch.baddbmm(bias, hidden, weight))
+        logits = torch.baddbmm(layers[-1][1], hidden, layers[-1][0]).flatten(0, 1)
+        own = labels[chosen].flatten()
+        return n * cross_entropy(logits, own, weights)
+
+    best, kept, waited = np.inf, _copied(layers), 0
+    with tracked("train without adaptation", total=steps, unit="steps") as progress:
+        for step in range(steps):
+            optimizer.zero_grad()
+            loss(torch.stack([one.at(step)[0] for one in batches])).backward()
+            optimizer.step()
+            progress.advance()
+            if (step + 1) % CHECK_EVERY and step + 1 < steps:
+                continue
+            with torch.no_grad():
+                found = float(loss(tested))
+            waited = 0 if found < best else waited + 1
+            if found < best:
+                best, kept = found, _copied(layers)
+            if waited == PATIENCE:
+                break
+    return [[(weight[k], bias[k, 0]) for weight, bias in kept] for k in range(n)]
+
+
+def _copied(layers: list[Any]) -> list[tuple[Floats, Floats]]:
+    return [(_array(weight).copy(), _array(bias).copy()) for weight, bias in layers]
 
 
 def _array(tensor: torch.Tensor) -> Floats:
