@@ -38,8 +38,12 @@ UNEXPLAINED = (0.10, 0.20)
 """An estimate is trusted fully below the first value, and not at all above the second."""
 DISAGREEMENT = (0.15, 0.30)
 """The same for the disagreement of two halves of the features over the size of the shift."""
-CONTRADICTION = (0.30, 0.50)
+CHANCE_AGREEMENT = (0.30, 0.50)
 """The same for the unexplained part where the disagreement is small: halves can agree by chance."""
+CONTRADICTION, SKILL = (0.3, 0.8), (0.5, 0.7)
+"""Disagreement over the size of the shift, and skill of the halves, between which trust is lost: where features moved
+so far that most target rows are predicted as one class, that class alone explains the predictions. Halves of little
+skill disagree anyway. Skill is balanced accuracy on held-out source rows, scaled: 0 by guessing, at most 1."""
 ROWS_OF_CLASS = (5.0, 15.0)
 """Target rows for each class below which no estimate is trusted, and from which on it may be: with few rows neither an
 estimate nor a check of it is worth much."""
@@ -130,28 +134,30 @@ def prior_evidence(fitted: LinearSource, x: Floats, codes: Codes, target: Floats
     estimate = maximum_likelihood_prior(np.exp(fitted.target), prior)
     shift = mix_distance(estimate, prior)
     rest = unexplained(fitted, codes, prior, estimate, seed)
-    apart = halves_disagreement(x, codes, target, fitted.strength, seed) if x.shape[1] >= 4 else float("nan")
-    return PriorEvidence(estimate, shift, rest, apart, trust(rest, apart, shift, len(target) / len(prior)))
+    apart, skill = float("nan"), 0.0
+    if x.shape[1] >= 4:
+        apart, skill = halves_disagreement(x, codes, target, fitted.strength, seed)
+    return PriorEvidence(estimate, shift, rest, apart, trust(rest, apart, shift, skill, len(target) / len(prior)))
 
 
-def trust(unexplained: float, disagreement: float, shift: float, rows_of_class: float) -> float:
+def trust(unexplained: float, disagreement: float, shift: float, skill: float, rows_of_class: float) -> float:
     """How far to trust an estimate: 1 if one of the checks is met and there are enough target rows, 0 if none is.
 
     Examples
     --------
-    >>> trust(unexplained=0.01, disagreement=0.2, shift=0.4, rows_of_class=300)
+    >>> trust(unexplained=0.01, disagreement=0.1, shift=0.4, skill=0.9, rows_of_class=300)
     1.0
-    >>> trust(unexplained=0.3, disagreement=0.2, shift=0.4, rows_of_class=300)
+    >>> trust(unexplained=0.3, disagreement=0.1, shift=0.2, skill=0.9, rows_of_class=300)
     0.0
-    >>> trust(unexplained=0.3, disagreement=0.02, shift=0.4, rows_of_class=300)
-    1.0
     """
     by_rows = 1 - _ramp(rows_of_class, ROWS_OF_CLASS)
     by_fit = _ramp(unexplained, UNEXPLAINED)
     if np.isnan(disagreement):
         return by_rows * by_fit
-    by_halves = _ramp(disagreement / max(shift, MIN_SHIFT), DISAGREEMENT) * _ramp(unexplained, CONTRADICTION)
-    return by_rows * max(by_fit, by_halves)
+    apart = disagreement / max(shift, MIN_SHIFT)
+    by_halves = _ramp(apart, DISAGREEMENT) * _ramp(unexplained, CHANCE_AGREEMENT)
+    contradicted = (1 - _ramp(apart, CONTRADICTION)) * (1 - _ramp(skill, SKILL))
+    return by_rows * (1 - contradicted) * max(by_fit, by_halves)
 
 
 def unexplained(fitted: LinearSource, codes: Codes, prior: Floats, estimate: Floats, seed: int) -> float:
@@ -172,12 +178,15 @@ def unexplained(fitted: LinearSource, codes: Codes, prior: Floats, estimate: Flo
     return float(np.clip(after / max(before, 1e-9), 0.0, 1.0))
 
 
-def halves_disagreement(x: Floats, codes: Codes, target: Floats, strength: float, seed: int) -> float:
-    """Distance of estimates by two random halves of the features beyond that by chance, and at least the latter."""
+def halves_disagreement(x: Floats, codes: Codes, target: Floats, strength: float, seed: int) -> tuple[float, float]:
+    """Distance of estimates by two random halves of the features beyond that by chance, and the skill of the halves.
+
+    The distance is at least that by chance: where that is large, halves that agree prove little.
+    """
     rng = np.random.default_rng(seed)
     n_classes = int(codes.max()) + 1
     prior = class_frequencies(codes, n_classes)
-    apart, chance = [], []
+    apart, chance, recalls = [], [], []
     for _ in range(HALVINGS):
         columns = np.array_split(rng.permutation(x.shape[1]), 2)
         estimates = []
@@ -189,11 +198,13 @@ def halves_disagreement(x: Floats, codes: Codes, target: Floats, strength: float
             rows = rng.choice(len(codes), size=len(target), p=weights / weights.sum())
             again = maximum_likelihood_prior(calibrated.proba(held_out[rows]), prior, tolerance=1e-6)
             chance.append(mix_distance(again, estimates[-1]))
+            right = (held_out - np.log(prior)).argmax(axis=1) == codes
+            recalls.append(np.mean([right[codes == k].mean() for k in range(n_classes)]))
         apart.append(mix_distance(*estimates))
     by_chance = float(np.mean(chance))
     beyond = float(np.mean(apart)) ** 2 - 2 * by_chance**2
-    # where chance is large, halves that agree prove little
-    return max(float(np.sqrt(max(beyond, 0.0))), by_chance)
+    skill = (float(np.mean(recalls)) - 1 / n_classes) / (1 - 1 / n_classes)
+    return max(float(np.sqrt(max(beyond, 0.0))), by_chance), skill
 
 
 def _ramp(value: float, ends: tuple[float, float]) -> float:
