@@ -62,6 +62,14 @@ def test_one_condition_at_a_time(changes, name, status):
     assert doubts(**changes) == {name: status}
 
 
+@pytest.mark.parametrize(("trust", "status"), [(1.0, "fail"), (0.0, "warn")])
+def test_predictions_need_not_follow_an_estimate_that_is_not_trusted(trust, status):
+    found = doubts(trust=trust, unexplained=0.3, answers=[0.9, 0.1], decided=[0.0, 1.0])
+    assert found["every class is predicted"] == status
+    assert found["the adapted model's mean probabilities agree with the estimate"] == status
+    assert ("other class frequencies explain the target's predictions" in found) == (trust < 1)
+
+
 @pytest.mark.parametrize(
     ("changes", "name", "status"),
     [

@@ -56,8 +56,9 @@ class OrthogonalAdapter(DomainClassifier):
     Parameters
     ----------
     method : {"auto", "vada_orthogonal", "vada", "vada_iw", "dann", "source_only"}, default="auto"
-        "auto" fits a linear model and the method above, corrects both for the target's class frequencies as far as
-        these can be estimated, and keeps what the evidence without target labels supports; see `evidence_`.
+        "auto" corrects logistic regression for the target's class frequencies as far as evidence without target labels
+        supports their estimate; otherwise it averages a linear model and networks for equal frequencies, with the
+        method above if that passes its checks; see `evidence_`.
         "vada_orthogonal" is the method above alone. The others are VADA, which aligns all rows; VADA with importance
         weights; domain adversarial training; no adaptation. All share the parameters below.
     label_shift : {"em", "bbse", "pseudo"}, default="em"
@@ -111,9 +112,9 @@ class OrthogonalAdapter(DomainClassifier):
     layers_ : list of (weight, bias)
         The network as arrays: prediction needs no torch.
     evidence_ : dict
-        For "auto": which model was `kept` ("linear", "vada_orthogonal", "source_only" or the "average" of a linear
-        model and a network), the `reason`, and the numbers: the `estimate` of the target's frequencies, its `trust`
-        from 0 to 1, and those that decided; see the page "Why adaptation can hurt".
+        For "auto": which model was `kept` ("linear", "networks", their "average", "adapted", or a "blend" of a
+        `corrected` and an `uncorrected` one), the `reason`, and the numbers: the `estimate` of the target's
+        frequencies, its `trust` from 0 to 1, and those that decided; see the page "Why adaptation can hurt".
     mean_, scale_ : ndarray of shape (n_features,)
         The mean of the source rows, and the deviation within a domain, by which all rows are standardised; for "auto"
         one deviation for all columns if they have one unit.

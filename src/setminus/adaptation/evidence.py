@@ -33,6 +33,8 @@ UNSEEN_CLASSES = (1e-9, 0.1)
 MIN_SHARE, MISSING_CLASS = 0.02, 0.1
 """A class with an estimated share of at least the first counts as lost where its share of the predictions, or its
 recall on labelled rows, is below the second times what it should be."""
+MIN_TRUST = 0.5
+"""Below it, predictions need not follow the estimate of the class frequencies."""
 MIN_RECALL_ROWS = 10
 """Labelled rows of a class from which its recall is judged."""
 SIGNIFICANCE = 0.05
@@ -177,6 +179,10 @@ class AdaptationEvidence:
         The frequencies of the corrected model's predictions.
     assumed : array of shape (C,), optional
         The class frequencies that the model assumes, where it trusts the estimate only in part.
+    trust : float, optional
+        How far the model trusts the estimate, from 0 to 1, where it checks that itself.
+    unexplained : float, optional
+        The part of the difference between the predictions for both tables that the estimate does not explain.
     """
 
     method: str
@@ -193,6 +199,8 @@ class AdaptationEvidence:
     agreement: float
     corrected: ArrayLike
     assumed: ArrayLike | None = None
+    trust: float | None = None
+    unexplained: float | None = None
 
     @property
     def used(self) -> ArrayLike:
@@ -218,7 +226,7 @@ class AdaptationEvidence:
             "decided_distance": mix_distance(self.expected, self.decided),
             "corrected_distance": mix_distance(self.corrected, self.decided),
             "agreement": self.agreement,
-        }
+        } | ({} if self.trust is None else {"trust": self.trust})
 
 
 def adaptation_findings(evidence: AdaptationEvidence, scores: TargetScores | None = None) -> tuple[Finding, ...]:
@@ -239,7 +247,7 @@ def adaptation_findings(evidence: AdaptationEvidence, scores: TargetScores | Non
         _classes_predictable(evidence),
         _features_differ(evidence),
         _frequencies_changed(evidence),
-        _estimates_agree(evidence),
+        _estimates_agree(evidence) if evidence.trust is None else _estimate_trusted(evidence),
         _predictions_agree(evidence),
         _every_class_predicted(evidence),
         _stable(evidence),
@@ -367,11 +375,27 @@ def _estimates_agree(evidence: AdaptationEvidence) -> Finding:
     )
 
 
+def _estimate_trusted(evidence: AdaptationEvidence) -> Finding:
+    trust, unexplained = evidence.trust or 0.0, evidence.unexplained or 0.0
+    return _finding(
+        "other class frequencies explain the target's predictions",
+        "ok" if trust == 1 else "warn",
+        f"the estimate has a weight of {_percent(trust)}; it leaves {_percent(unexplained)} of the difference between "
+        "the tables unexplained",
+        "The features changed as well. The model relies less on the estimate; label some target rows to check it.",
+    )
+
+
+def _without_trust(evidence: AdaptationEvidence, status: Status) -> Status:
+    """Predictions that differ from an estimate that is not trusted are no reason against them."""
+    return "warn" if status == "fail" and evidence.trust is not None and evidence.trust < MIN_TRUST else status
+
+
 def _predictions_agree(evidence: AdaptationEvidence) -> Finding:
     distance = mix_distance(evidence.expected, evidence.answers)
     return _finding(
         "the adapted model's mean probabilities agree with the estimate",
-        grade(distance, DISAGREEMENT),
+        _without_trust(evidence, grade(distance, DISAGREEMENT)),
         f"for a target with the estimated frequencies they differ from them by {_percent(distance)} of the rows",
         "Trust neither: label some target rows, or train longer (--steps).",
     )
@@ -384,7 +408,7 @@ def _every_class_predicted(evidence: AdaptationEvidence) -> Finding:
     lost = expected[rarest] >= MIN_SHARE and ratio[rarest] < MISSING_CLASS
     return _finding(
         "every class is predicted",
-        "fail" if lost else "warn" if shares.min() == 0 else "ok",
+        _without_trust(evidence, "fail" if lost else "warn" if shares.min() == 0 else "ok"),
         f"{_percent(shares[rarest])} of the target rows are predicted as {evidence.classes[rarest]!r}, and "
         f"{_percent(expected[rarest])} are estimated to be of this class",
         "If the target has rows of this class, do not rely on the model.",

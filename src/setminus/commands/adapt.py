@@ -45,6 +45,7 @@ __all__ = [
     "AdaptConfig",
     "adapt",
     "adapt_tables",
+    "another_seed",
     "compared",
     "corrected_model",
     "fitted",
@@ -87,10 +88,10 @@ def adapt(
     method: Annotated[
         AdaptMethod,
         typer.Option(
-            help="auto: a linear model, an adapted network or their average, whichever the evidence without target "
-            "labels supports. vada_orthogonal: align the domains class by class. vada, dann: align all rows. vada_iw: "
-            "align all rows, with class weights. source_only: no adaptation. corrected: a linear model, corrected for "
-            "the target's class frequencies without training."
+            help="auto: a linear model, corrected for the target's class frequencies, or networks, adapted or not, as "
+            "the evidence without target labels supports. vada_orthogonal: align the domains class by class. vada, "
+            "dann: align all rows. vada_iw: align all rows, with class weights. source_only: no adaptation. corrected: "
+            "a linear model, corrected for the target's class frequencies without training."
         ),
     ] = "auto",
     label_shift: Annotated[
@@ -260,7 +261,6 @@ def adapt_tables(config: AdaptConfig, command: str = "") -> tuple[Pipeline, Reco
 
 
 def _adapt(config: AdaptConfig, seconds: dict[str, float], command: str) -> tuple[Pipeline, Record]:
-    from sklearn.base import clone
     from sklearn.pipeline import Pipeline
 
     from setminus.commands.table_roles import Roles, read_domains
@@ -276,7 +276,7 @@ def _adapt(config: AdaptConfig, seconds: dict[str, float], command: str) -> tupl
     with tracked(f"adapt by {config.method}"):
         fitted(model, domains)
     with tracked("adapt once more, with another seed"):
-        other = fitted(clone(model).set_params(random_state=(config.seed + 1) % N_SEEDS), domains)
+        other = another_seed(model, domains, config.seed)
     record = run_record(
         "adapt",
         "adapted_table",
@@ -332,6 +332,15 @@ def fitted(model: Any, domains: Domains) -> Any:
     return model.fit(rows, labels, sample_domain=np.repeat([1, -1], of_both))
 
 
+def another_seed(model: Any, domains: Domains, seed: int) -> Any:
+    """The model, fitted with the next seed; itself where its training has nothing random in it."""
+    from sklearn.base import clone
+
+    if getattr(model, "evidence_", {}).get("kept") == "linear":
+        return model
+    return fitted(clone(model).set_params(random_state=(seed + 1) % N_SEEDS), domains)
+
+
 def compared(domains: Domains, corrected: PriorCorrectedClassifier, model: Any, other: Any) -> Record:
     """Compare an adapted model with models without adaptation: class frequencies, accuracy where known, the checks.
 
@@ -378,6 +387,8 @@ def compared(domains: Domains, corrected: PriorCorrectedClassifier, model: Any, 
         agreement=float(np.mean(after == again)),
         corrected=frequencies(decided["corrected"]),
         assumed=None if kept is None else assumed,
+        trust=kept and kept["trust"],
+        unexplained=kept and kept["unexplained"],
     )
     mixes = {"source": evidence.source_mix, "target, estimated": used}
     if (_shrunk(model) or kept) and "the model" in estimates:
