@@ -92,7 +92,7 @@ def export_onnx(
     )
     label = graph.add("Gather", graph.constant(classes), class_codes(model, graph, proba), axis=0)
     metadata = {
-        "setminus": setminus.__version__,
+        "setminus": json.dumps(setminus.__version__),
         "inputs": json.dumps(graph.about_inputs),
         "classes": json.dumps(classes.tolist()),
         **_about(model),
