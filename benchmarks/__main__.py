@@ -17,6 +17,7 @@ PARTS = (
     "collapse",
     "promises",
     "verdicts",
+    "translators",
 )
 
 
@@ -121,6 +122,10 @@ def main() -> None:
             records("verdicts"),
             settings.get(args.part, adapter_settings.SETTINGS),
         )
+    if "translators" in wanted:
+        from benchmarks import translators
+
+        translators.run(range(1 if args.seeds is None else args.seeds), records("translators"), only=args.only)
     if "peers" in wanted:
         from benchmarks import peers_page
 

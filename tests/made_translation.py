@@ -3,17 +3,22 @@
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC"
 
 
-def made_translation(role):
+def made_translation(role, baseline=False):
     """Of a factor to change, or to keep."""
     told = {"accuracy": 0.95, "n": 400, "by_chance": 0.541}
-    changed = {"domain": 0.9, "column": 0.8, "rest": 0.1}
+    scores = {
+        "changed": 0.8,
+        "kept": 0.95,
+        "domain": 0.5,
+        "structure": 0.7,
+        "unrelated": 0.1,
+        "verdict": "train longer",
+    }
+    directions = {"a_to_b": {**scores, "changed": 0.7}, "b_to_a": scores}
     return {
         "name": "transfer",
         "job": "translation",
-        "config": {
-            "size": 28,
-            "translation": {"steps": 400, "batch_size": 32, "rate": 1e-3, "width": 32, "seed": 0},
-        },
+        "config": {"size": 28, "steps": 400, "batch_size": 32, "learning_rate": 1e-3, "width": 32},
         "seed": 0,
         "versions": {"python": "3"},
         "command": "setminus transfer fit A B --change <i>hair</i>",
@@ -23,6 +28,7 @@ def made_translation(role):
             "column": "<i>hair</i>",
             "values": ["dark", "<u>fair</u>"],
             "role": role,
+            "kept_column": None,
             "network": "digit",
             "images": {"a": 800, "b": 800, "a_held": 200, "b_held": 200, "elsewhere": 0},
             "labelled": 2000,
@@ -33,14 +39,17 @@ def made_translation(role):
                 **dict.fromkeys(("column", "judge_domain", "judge_column"), told),
                 "rest": {**told, "accuracy": 0.875},
             },
-            "given": {"a": [0.95, 0.05], "b": [0.05, 0.95]},
-            "changed": {"both": changed, "a_to_b": {**changed, "column": 0.7}, "b_to_a": changed},
-            "curves": {"step": [200, 400], "domain": [0.5, 0.9], "column": [0.4, 0.8], "rest": [0.0, 0.1]},
+            "verdict": "train longer",
+            "directions": directions,
+            "baseline": {one: {**scores, "verdict": "do not use"} for one in directions} if baseline else {},
+            "factors": {"column": {"prior": [0.5, 0.5], "a": [0.95, 0.05], "b": [0.05, 0.95]}},
+            "curves": {"step": [200, 400], **{name: [one, one] for name, one in directions.items()}},
             "losses": {
                 "step": [1, 2],
                 **{name: [2.0, 1.0] for name in ("generators", "discriminators", "cycle")},
             },
             "samples": dict.fromkeys(("a", "a_to_b", "b", "b_to_a"), PNG),
+            "baseline_samples": dict.fromkeys(("a", "a_to_b", "b", "b_to_a"), PNG) if baseline else {},
             "seconds_per_step": 0.15,
         },
         "steps": {"train the generators": 60.0},

@@ -53,7 +53,7 @@ def test_a_model_of_the_first_commands_scores_a_table(name, needs, tmp_path, mon
 def test_a_translator_of_the_first_version(tmp_path):
     pytest.importorskip("torch")
     image = pytest.importorskip("PIL.Image")
-    from setminus.transfer.translator import load_translator
+    from setminus.transfer.model_files import load_translator
 
     translator = load_translator(OLD / "translator")
     files = sorted((OLD / "translator" / "before").iterdir())

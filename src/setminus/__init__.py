@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from setminus.estimators.tuned import TunedOrthogonalClassifier
     from setminus.export.onnx import export_onnx, onnx_inputs
     from setminus.export.sql import export_sql
+    from setminus.transfer.translator import OrthogonalTranslator
 
 _HOMES = {
     "Audit": "auditing.audit",
@@ -40,6 +41,7 @@ _HOMES = {
     "ImportanceWeightedClassifier": "estimators.importance",
     "OrthogonalAdapter": "adaptation.adapter",
     "OrthogonalClassifier": "estimators.orthogonal",
+    "OrthogonalTranslator": "transfer.translator",
     "PriorCorrectedClassifier": "adaptation.prior_correction",
     "PriorCorrection": "adaptation.prior_correction",
     "ProxyPrincipal": "estimators.principals",
@@ -71,6 +73,7 @@ __all__ = [
     "ImportanceWeightedClassifier",
     "OrthogonalAdapter",
     "OrthogonalClassifier",
+    "OrthogonalTranslator",
     "PriorCorrectedClassifier",
     "PriorCorrection",
     "ProxyPrincipal",

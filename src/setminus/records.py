@@ -180,12 +180,12 @@ def run_record(
 ) -> Record:
     """The record of one run of a command: `job` is the section of the page that shows it, `steps` has seconds by name.
 
-    The seed is that of `config`, where none is given; see `versions` for `packages`.
+    `config` is a dataclass, whose seed counts where none is given, or a mapping; see `versions` for `packages`.
     """
     return {
         "name": name,
         "job": job,
-        "config": asdict(config),
+        "config": dict(config) if isinstance(config, Mapping) else asdict(config),
         "seed": config.seed if seed is None else seed,
         "versions": versions(*packages),
         "command": command,

@@ -9,7 +9,7 @@ pytest.importorskip("torch")
 Image = pytest.importorskip("PIL.Image")
 
 import setminus.commands.transfer as translating  # noqa: E402
-from setminus.transfer.folder_translation import TranslationConfig  # noqa: E402
+from setminus import OrthogonalTranslator  # noqa: E402
 from tests.made_pictures import write_folders  # noqa: E402
 
 SMALL = ["--size", "16", "--width", "4", "--batch-size", "8", "--steps", "4", "--every", "2"]
@@ -35,15 +35,15 @@ MODEL = ["classifiers.safetensors", "config.json", "generators.safetensors", "re
 
 
 @pytest.fixture(scope="module")
-def model(home, tmp_path_factory):
-    """A model of a training that nothing disturbed."""
-    out = tmp_path_factory.mktemp("model")
-    config = TranslationConfig("change", steps=4, batch_size=8, width=4, every=2)
-    translating.fit_folders(
-        translating.FoldersConfig(str(home / "A"), str(home / "B"), str(home / "labels.csv"), "digit", config, size=16),
-        out,
-    )
-    return out
+def translator(home):
+    """The same from Python, by a training that nothing disturbed."""
+    found = OrthogonalTranslator(change="digit", steps=4, batch_size=8, width=4, every=2, learning_rate=5e-4)
+    return found.fit_folders(home / "A", home / "B", home / "labels.csv", size=16)
+
+
+@pytest.fixture(scope="module")
+def model(translator, tmp_path_factory):
+    return translator.save(tmp_path_factory.mktemp("model"))
 
 
 def refused(done):
@@ -73,12 +73,18 @@ def test_a_stopped_training_says_how_to_go_on_and_ends_as_if_nothing_had_been(fi
     assert "another seed" in refused(fit(out, "--resume", "--seed", "1", "--quiet"))
     done = fit(out, "--resume")
     assert done.code == 0, done.err
-    assert "digit" in done.out and "transfer apply" in done.out
-    assert sorted(file.name for file in out.iterdir()) == MODEL
+    assert "verdict" in done.out and "transfer apply" in done.out and "The training takes about" in done.out
+    # the checkpoints stay, so that the model can be trained further, until --finish
+    assert sorted(file.name for file in out.iterdir()) == sorted([*MODEL, "checkpoints"])
     assert sorted(file.name for file in (out / "samples").iterdir()) == ["step-000002.png", "step-000004.png"]
     assert Image.open(out / "samples" / "step-000004.png").size == (8 * 16, 4 * 16)
-    for name in ("generators.safetensors", "classifiers.safetensors", "samples/step-000004.png"):
+    for name in ("generators.safetensors", "classifiers.safetensors"):
         assert (out / name).read_bytes() == (model / name).read_bytes()
+    further = [*SMALL[:-4], "--steps", "6", "--every", "2"]
+    assert fit(out, "--resume", "--finish", "--quiet", size=further).code == 0
+    assert sorted(file.name for file in out.iterdir()) == MODEL
+    assert (out / "generators.safetensors").read_bytes() != (model / "generators.safetensors").read_bytes()
+    assert "has no checkpoints" in refused(fit(out, "--resume", size=further))
 
 
 def test_keep_is_quiet_when_asked_and_says_what_it_kept(fit, command, tmp_path):
@@ -86,12 +92,9 @@ def test_keep_is_quiet_when_asked_and_says_what_it_kept(fit, command, tmp_path):
     done = fit(out, "--quiet", role=("--keep", "background"))
     assert (done.code, done.out, done.err) == (0, "", "")
     config = json.loads((out / "config.json").read_text())
-    assert config["about"] == {
-        "column": "background",
-        "values": ["green", "brown"],
-        "role": "keep",
-        "data": "A and B",
-    }
+    about = config["about"]
+    assert (about["column"], about["values"], about["role"]) == ("background", ["green", "brown"], "keep")
+    assert about["domains"] == ["A", "B"] and about["report"]["verdict"]
     assert config["network"] == "digit"
     assert "background" in (out / "report.html").read_text()
     assert command("report", out, "--force").code == 0
@@ -100,7 +103,7 @@ def test_keep_is_quiet_when_asked_and_says_what_it_kept(fit, command, tmp_path):
 def test_a_model_is_not_replaced_unless_asked(fit, model):
     before = (model / "generators.safetensors").read_bytes()
     assert "holds a model" in refused(fit(model, "--seed", "1"))
-    assert "is finished, there is nothing to resume" in refused(fit(model, "--resume"))
+    assert "is finished and has no checkpoints" in refused(fit(model, "--resume"))
     assert (model / "generators.safetensors").read_bytes() == before
 
 
@@ -110,7 +113,7 @@ def test_force_begins_anew(fit, tmp_path):
     (tmp_path / "checkpoints" / "training").mkdir(parents=True)
     (tmp_path / "checkpoints" / "mine.txt").write_text("not of setminus")
     assert "was stopped" in refused(fit(tmp_path))
-    assert fit(tmp_path, "--force", "--quiet", size=[*SMALL[:-4], "--steps", "1"]).code == 0
+    assert fit(tmp_path, "--force", "--finish", "--quiet", size=[*SMALL[:-4], "--steps", "1"]).code == 0
     assert [file.name for file in (tmp_path / "samples").iterdir()] == ["step-000001.png"]
     assert [file.name for file in (tmp_path / "checkpoints").iterdir()] == ["mine.txt"]
 
@@ -119,12 +122,12 @@ def test_force_begins_anew(fit, tmp_path):
     ("options", "words"),
     [
         ({"role": ()}, "neither came"),
-        ({"role": ("--change", "digit", "--keep", "background")}, "both came"),
+        ({"role": ("--change", "digit", "--keep", "digit")}, "both 'digit'"),
         ({"role": ("--change", "digitt")}, "Did you mean 'digit'"),
         ({"role": ("--change", "file")}, "0 columns of labels called 'file'"),
         ({"folders": ("A", "A")}, "both"),
         ({"folders": ("A", "nothing")}, "not a folder"),
-        ({"size": ["--size", "30"]}, "28 and 32"),
+        ({"size": ["--size", "16", "--device", "cuda"]}, "which this machine does not have"),
         ({"size": ["--size", "0"]}, "from 12 to 1024"),
         ({"size": ["--size", "16", "--rate", "-1"]}, "rate"),
         ({"size": ["--size", "16", "--width", "100000"]}, "width is 100000"),
@@ -217,12 +220,50 @@ def test_nothing_is_overwritten_and_pictures_themselves_never(command, model, pi
     assert "several pictures" in refused(command("transfer", "apply", model, pictures, "--out", tmp_path / "other"))
 
 
-def test_broken_pictures_are_named_together_before_the_first_is_written(command, model, pictures, tmp_path):
+def test_broken_pictures_are_named_together_and_all_others_are_written(command, model, pictures, tmp_path):
     for name in ("bad1.png", "bad2.jpg"):
         (pictures / name).write_bytes((pictures / "grey.png").read_bytes()[:80])
-    said = refused(command("transfer", "apply", model, pictures, "--out", tmp_path / "out"))
-    assert "bad1.png" in said and "bad2.jpg" in said
-    assert not (tmp_path / "out").exists()
+    said = refused(command("transfer", "apply", model, pictures, "--out", tmp_path / "out", "--quiet"))
+    assert "2 of 7 pictures" in said and "bad1.png" in said and "bad2.jpg" in said
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == NAMES
+
+
+def test_a_stream_goes_on_where_it_stopped(command, model, pictures, tmp_path):
+    out = tmp_path / "out"
+    assert command("transfer", "apply", model, pictures, "--out", out).code == 0
+    (out / "grey.png").unlink()
+    (out / "inks.png").write_bytes(b"mine")
+    done = command("transfer", "apply", model, pictures, "--out", out, "--resume")
+    assert done.code == 0 and "1 pictures" in done.out
+    assert (out / "inks.png").read_bytes() == b"mine" and Image.open(out / "grey.png").size == (16, 16)
+
+
+def test_pictures_keep_their_size_and_what_is_outside_of_the_square(command, model, pictures, tmp_path):
+    turned = Image.fromarray(np.random.default_rng(1).integers(256, size=(40, 64, 3)).astype(np.uint8))
+    exif = turned.getexif()
+    # a camera held on its side
+    exif[0x0112] = 6
+    turned.save(pictures / "turned.png", exif=exif)
+    files = [pictures / "turned.png", pictures / "grey.png"]
+    assert command("transfer", "apply", model, *files, "--out", tmp_path / "b", "--keep-size", "--quiet").code == 0
+    made = np.asarray(Image.open(tmp_path / "b" / "turned.png"))
+    upright = np.asarray(turned.transpose(Image.Transpose.ROTATE_270))
+    assert made.shape == (64, 40, 3) and Image.open(tmp_path / "b" / "grey.png").size == (30, 20)
+    assert np.array_equal(made[:12], upright[:12]) and np.array_equal(made[52:], upright[52:])
+    assert not np.array_equal(made[12:52], upright[12:52])
+
+
+def test_a_picture_that_is_too_large_is_refused_in_two_lines(command, model, pictures, tmp_path, monkeypatch):
+    monkeypatch.setattr("setminus.datasets.images.MAX_PIXELS", 500)
+    said = refused(command("transfer", "apply", model, pictures / "grey.png", "--out", tmp_path / "out", "--quiet"))
+    assert "megapixels" in said and "resize it" in said.lower()
+
+
+def test_info_describes_a_folder(command, model):
+    done = command("info", model)
+    assert done.code == 0 and "digit" in done.out and "verdict" in done.out and "A to B" in done.out
+    about = json.loads(command("info", model, "--json").out)
+    assert about["type"] == "OrthogonalTranslator" and about["size"] == 16
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ IMPORTS = (
     "setminus.estimators.tuned setminus.report.page sklearn.ensemble skops.io jinja2"
 )
 WARM_UP = "from setminus.report.page import vega_script; vega_script()"
-TORCH_IMPORTS = "setminus.adaptation.adapter setminus.transfer.folder_translation PIL.Image"
+TORCH_IMPORTS = "setminus.adaptation.adapter setminus.transfer.fitting PIL.Image"
 
 
 @dataclass(frozen=True)

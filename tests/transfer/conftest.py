@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from setminus.datasets.colored_digits import ColoredDigits  # noqa: E402
-from setminus.transfer.translator import image_tensor  # noqa: E402
+from setminus.transfer.networks import image_tensor  # noqa: E402
 
 MODEL = ColoredDigits()
 

@@ -24,8 +24,8 @@ from setminus.transfer.domain_classifiers import (  # noqa: E402
     shares_by_classifier,
     smoothed_shares,
 )
+from setminus.transfer.networks import signed  # noqa: E402
 from setminus.transfer.transfer_task import OrthogonalRatio, PairRatio  # noqa: E402
-from setminus.transfer.translator import signed  # noqa: E402
 
 CONFIG = ClassifierConfig(width=4, epochs=3, batch_size=64, average=0.9)
 
@@ -265,5 +265,5 @@ def test_under_the_weights_the_other_factor_does_not_tell_the_column():
 
 def test_a_place_with_one_value_weighs_nothing_and_one_place_must_have_two():
     assert overlap_weights([0, 0, 1, 1, 1], [0, 0, 0, 1, 1]).tolist() == [0, 0, 1.5, 0.75, 0.75]
-    with pytest.raises(ValueError, match=r"both values of the column.* label images"):
+    with pytest.raises(ValueError, match=r"two values of the column.* label images"):
         overlap_weights([0, 0, 1, 1, -1], [0, 0, 1, 1, 1])

@@ -10,16 +10,16 @@ torch = pytest.importorskip("torch")
 
 from setminus.nn.networks import DigitClassifier, seeded  # noqa: E402
 from setminus.nn.training import TrainingConfig, train  # noqa: E402
+from setminus.transfer.networks import (  # noqa: E402
+    digit_networks,
+    signed,
+)
 from setminus.transfer.transfer_task import (  # noqa: E402  # noqa: E402
     OrthogonalRatio,
     PairRatio,
     TransferConfig,
     TransferTask,
     orthogonal_adversarial,
-)
-from setminus.transfer.translator import (  # noqa: E402
-    digit_networks,
-    signed,
 )
 
 CONFIG = TransferConfig(batch_size=8)

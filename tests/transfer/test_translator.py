@@ -1,257 +1,158 @@
-"""Translators as files: the same pictures before and after, and nothing but whole models is read."""
+"""The estimator: pictures of any form in, the same form out; what it learned survives its way through files."""
 
-import hashlib
 import json
-import os
-import pickle
-from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from sklearn.base import clone
 
 torch = pytest.importorskip("torch")
 
-from safetensors.torch import load, save  # noqa: E402
+import setminus  # noqa: E402
+from setminus import OrthogonalTranslator  # noqa: E402
+from tests.made_pictures import VALUES, painted_squares  # noqa: E402
 
-from setminus.datasets.images import to_signed_nchw  # noqa: E402
-from setminus.transfer.translator import (  # noqa: E402
-    ImageTranslator,
-    image_tensor,
-    kind_for,
-    load_translator,
-    networks_for,
-    save_translator,
-    signed,
-)
-from tests.made_models import outcome  # noqa: E402
+TINY = {"steps": 4, "batch_size": 8, "width": 4, "every": 2, "device": "cpu"}
 
 
-def test_it_is_what_the_data_layer_says():
-    images = np.random.default_rng(0).integers(0, 256, (3, 8, 4, 3), dtype=np.uint8)
-    tensor = image_tensor(images)
-    assert np.allclose(signed(tensor).numpy(), to_signed_nchw(images), atol=1e-6)
-    assert tensor.is_contiguous(memory_format=torch.channels_last)
-    assert signed(tensor).is_contiguous(memory_format=torch.channels_last)
+@pytest.fixture(scope="module")
+def squares():
+    return painted_squares(240, size=16)
 
 
-def test_floats_stay_as_they_are():
-    x = torch.rand(2, 3, 4, 4)
-    assert signed(x) is x
+@pytest.fixture(scope="module")
+def factors(squares):
+    return {
+        "ink": np.array(VALUES["digit"])[squares.z1],
+        "ground": np.array(VALUES["background"])[squares.z2],
+    }
 
 
-def test_what_is_no_image_is_refused():
-    with pytest.raises(ValueError, match=r"float64 of shape \(2, 8, 8, 3\): expected uint8"):
-        image_tensor(np.zeros((2, 8, 8, 3)))
-    with pytest.raises(ValueError, match=r"of shape \(2, 8, 8\)"):
-        image_tensor(np.zeros((2, 8, 8), dtype=np.uint8))
+@pytest.fixture(scope="module")
+def fitted(squares, factors):
+    return OrthogonalTranslator(change="ink", **TINY).fit(squares.x, np.array(["men", "women"])[squares.y], factors)
 
 
-def fresh(size=16, width=4, seed=0):
-    networks = networks_for(size, width, seed=seed)
-    return ImageTranslator(networks.a_to_b, networks.b_to_a, size, width, {"column": "hair"})
+def test_init_stores_and_clone_copies():
+    translator = OrthogonalTranslator(keep="hair", steps=7, random_state=3)
+    assert clone(translator).get_params() == translator.get_params()
+    assert clone(translator).set_params(steps=8).steps == 8
+    assert "OrthogonalTranslator" in setminus.__all__
 
 
-@pytest.fixture
-def pictures():
-    return np.random.default_rng(0).integers(256, size=(3, 16, 16, 3)).astype(np.uint8)
+def test_channels_first_floats_and_bytes_are_one_picture(fitted, squares):
+    expected = fitted.transform(squares.x[:6], to="b")
+    assert expected.dtype == np.uint8 and expected.shape == (6, 16, 16, 3)
+    first = squares.x[:6].transpose(0, 3, 1, 2)
+    assert np.array_equal(fitted.transform(first).transpose(0, 2, 3, 1), expected)
+    floats = fitted.transform((squares.x[:6] / 255).astype(np.float64))
+    assert floats.min() >= 0 and floats.max() <= 1
+    assert np.abs(255 * floats - expected).max() <= 0.51
+    grey = fitted.transform(squares.x[:6].mean(axis=3, keepdims=True).astype(np.uint8))
+    assert grey.shape == (6, 16, 16, 1)
 
 
-@pytest.fixture
-def model(tmp_path):
-    return save_translator(fresh(), tmp_path / "model", {"judge": torch.nn.Linear(2, 2)})
+def test_a_domain_is_named_by_its_label_or_by_its_letter(fitted, squares):
+    assert fitted.domains_ == ("men", "women")
+    assert np.array_equal(fitted.transform(squares.x[:2], to="women"), fitted.transform(squares.x[:2], to="b"))
+    assert not np.array_equal(fitted.transform(squares.x[:2], to="men"), fitted.transform(squares.x[:2], to="b"))
+    with pytest.raises(ValueError, match=r"to is 'children'.*men"):
+        fitted.transform(squares.x[:2], to="children")
 
 
-def test_a_model_translates_after_its_way_through_files_as_before(model, pictures):
-    again = load_translator(model)
+def test_the_report_has_each_direction(fitted):
+    report = fitted.report_
+    assert report["verdict"] in ("good", "train longer", "do not use")
     for direction in ("a_to_b", "b_to_a"):
-        assert np.array_equal(again.translate(pictures, direction), fresh().translate(pictures, direction))
-    assert not np.array_equal(again.translate(pictures), fresh(seed=1).translate(pictures))
-    assert again.about == {"column": "hair"}
-    assert sorted(file.name for file in model.iterdir()) == [
-        "classifiers.safetensors",
-        "config.json",
-        "generators.safetensors",
-    ]
+        assert {"changed", "kept", "structure", "verdict"} <= report["directions"][direction].keys()
+    assert report["curves"]["step"] == [2, 4] and report["baseline"] == {}
+    assert json.loads(json.dumps(report)) == report
 
 
-def test_large_networks_too(tmp_path):
-    big = fresh(size=32)
-    images = np.zeros((1, 32, 32, 3), dtype=np.uint8)
-    assert np.array_equal(load_translator(save_translator(big, tmp_path)).translate(images), big.translate(images))
+def test_a_model_comes_back_from_its_folder(fitted, squares, tmp_path):
+    loaded = OrthogonalTranslator.load(fitted.save(tmp_path / "model"))
+    assert np.array_equal(loaded.transform(squares.x[:5], to="men"), fitted.transform(squares.x[:5], to="men"))
+    assert loaded.get_params() == fitted.get_params()
+    assert (loaded.report_, loaded.domains_) == (fitted.report_, fitted.domains_)
+    # once more, from what was loaded
+    again = OrthogonalTranslator.load(loaded.save(tmp_path / "again"))
+    assert np.array_equal(again.transform(squares.x[:5]), fitted.transform(squares.x[:5]))
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    config["about"]["params"]["colour"] = 1
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match="its settings cannot be read"):
+        OrthogonalTranslator.load(tmp_path / "model")
 
 
-def test_pictures_of_another_size_or_direction(pictures):
-    with pytest.raises(ValueError, match=r"expected \(n, 16, 16, 3\)"):
-        fresh().translate(pictures[:, :8])
-    with pytest.raises(ValueError, match="direction is 'up'"):
-        fresh().translate(pictures, "up")
+def test_both_factors_at_once_use_both_columns(squares, factors, tmp_path):
+    both = OrthogonalTranslator(change="ink", keep="ground", baseline=True, **TINY)
+    both.fit(squares.x, squares.y, factors, checkpoints=tmp_path)
+    assert sorted(both.report_["factors"]) == ["column", "kept"]
+    assert "kept" in both.classifiers_ and "domain" not in both.classifiers_
+    assert set(both.report_["baseline"]) == {"a_to_b", "b_to_a"}
+    # trained on: the same bits as at once
+    longer = clone(both).set_params(steps=6).fit(squares.x, squares.y, factors, checkpoints=tmp_path, resume=True)
+    assert longer.report_["steps"] == 6
 
 
-def change(model, **keys):
-    config = json.loads((model / "config.json").read_text())
-    (model / "config.json").write_text(json.dumps({**config, **keys}))
+def test_a_factor_may_have_three_values(squares):
+    # a third color of the square, in both domains
+    x, z = squares.x.copy(), squares.z1.copy()
+    third = np.random.default_rng(0).random(len(z)) < 0.25
+    x[third, 4:12, 4:12] = (230, 230, 40)
+    z[third] = 2
+    fitted = OrthogonalTranslator(change="ink", **TINY).fit(x, squares.y, z)
+    assert len(fitted.report_["factors"]["column"]["a"]) == 3
+    assert fitted.report_["accuracy"]["judge_column"]["accuracy"] > 0.9
+
+
+def test_random_state_decides(squares, factors):
+    def first(state):
+        translator = OrthogonalTranslator(change="ink", **{**TINY, "steps": 1}, random_state=state)
+        return translator.fit(squares.x, squares.y, factors).transform(squares.x[:1])
+
+    drawn = [first(np.random.RandomState(5)) for _ in range(2)]
+    assert np.array_equal(*drawn)
+    assert not np.array_equal(drawn[0], first(0))
+
+
+def fit_with(images=None, domain=None, factors=None, **settings):
+    rng = np.random.default_rng(0)
+    given = rng.integers(256, size=(60, 16, 16, 3)).astype(np.uint8) if images is None else images
+    y = np.arange(60) % 2 if domain is None else domain
+    z = {"ink": rng.integers(2, size=60), "ground": rng.integers(2, size=60)} if factors is None else factors
+    return OrthogonalTranslator(**{"change": "ink", **TINY, **settings}).fit(given, y, z)
 
 
 @pytest.mark.parametrize(
-    ("damage", "words"),
+    ("wrong", "words"),
     [
-        (lambda m: (m / "config.json").unlink(), "holds no model"),
-        (lambda m: (m / "config.json").write_text("{"), "damaged"),
-        (lambda m: (m / "config.json").write_text("[]"), "something else"),
-        (lambda m: (m / "config.json").write_bytes(b"\xff\xfe"), "no UTF-8 text"),
-        (lambda m: (m / "config.json").write_text("[" * 100_000), "damaged"),
-        (lambda m: change(m, format="other"), "something else"),
-        (lambda m: change(m, version=2), "format 2, this version of setminus reads 1"),
-        (lambda m: change(m, size=10**9), "damaged"),
-        (lambda m: change(m, width=10**9), "damaged"),
-        (lambda m: change(m, width="4"), "damaged"),
-        (lambda m: change(m, width=8), "damaged"),
-        (lambda m: change(m, sha256=None), r"damaged .*TypeError, its parts do not fit together\)"),
-        (lambda m: change(m, sha256={}), r"damaged .*KeyError, its parts do not fit together\)"),
-        (lambda m: (m / "generators.safetensors").unlink(), "damaged"),
-        (lambda m: (m / "generators.safetensors").write_bytes(b"x" * 50), "not the file"),
-        (lambda m: (m / "generators.safetensors").write_bytes(pickle.dumps({})), "not the file"),
+        ({"change": None}, "neither change nor keep"),
+        ({"keep": "ink"}, "both 'ink'"),
+        ({"keep": "hair"}, r"no 'hair': .*'ground'"),
+        ({"keep": "ground", "factors": np.arange(60) % 2}, "one array"),
+        ({"factors": {"ink": np.zeros(60)}}, "has 1 values"),
+        ({"factors": {"ink": np.arange(60)}}, "has 60 values"),
+        ({"factors": {"ink": np.arange(59) % 2}}, r"shape \(59,\)"),
+        ({"domain": np.zeros(60)}, "domain has 1 labels"),
+        ({"domain": np.arange(60) % 3}, "domain has 3 labels"),
+        ({"images": np.zeros((60, 16, 16))}, r"shape \(60, 16, 16\)"),
+        ({"images": np.zeros((60, 16, 16, 4))}, r"shape \(60, 16, 16, 4\)"),
+        ({"images": np.zeros((60, 16, 20, 3))}, "16 x 20"),
+        ({"images": np.zeros((60, 8, 8, 3))}, "8 x 8"),
+        ({"images": np.full((60, 16, 16, 3), 255.0)}, "floats from 255 to 255: expected floats from 0 to 1"),
+        ({"images": np.full((60, 16, 16, 3), np.nan)}, "floats from nan"),
+        ({"images": np.zeros((60, 16, 16, 3), dtype=np.int64)}, "images are int64"),
+        ({"steps": 0}, "steps is 0"),
+        ({"device": "tpu"}, "device is 'tpu'"),
+        ({"width": 10**6}, "width is 1000000"),
     ],
 )
-def test_what_is_no_whole_model_is_refused(model, damage, words):
-    load_translator(model)
-    damage(model)
+def test_what_cannot_be_fitted_is_said_first(wrong, words):
     with pytest.raises(ValueError, match=words):
-        load_translator(model)
+        fit_with(**wrong)
 
 
-def test_garbage_with_the_right_checksum_is_still_refused(model):
-    content = b"\x10" + b"\x00" * 40
-    (model / "generators.safetensors").write_bytes(content)
-    change(model, sha256={"generators.safetensors": hashlib.sha256(content).hexdigest()})
-    with pytest.raises(ValueError, match="damaged"):
-        load_translator(model)
-
-
-def repacked(model, tensors):
-    """Other weights, with their checksum."""
-    content = save(tensors)
-    (model / "generators.safetensors").write_bytes(content)
-    change(model, sha256={"generators.safetensors": hashlib.sha256(content).hexdigest()})
-
-
-def load_and_tell(model, said):
-    try:
-        load_translator(model)
-    except ValueError as error:
-        said.write_text(str(error))
-
-
-def test_a_small_file_that_asks_for_huge_networks_is_refused_before_they_are_made(model, tmp_path):
-    change(model, size=1024, width=1024)
-    # 160 GB, in a process that may have 6
-    assert outcome(load_and_tell, model, tmp_path / "said", memory=6 << 30) == 0
-    assert "its weights are not those of networks of width 1024" in (tmp_path / "said").read_text()
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda tensors: tensors.pop(next(iter(tensors))),
-        lambda tensors: tensors.update(more=torch.zeros(3)),
-        lambda tensors: tensors.update({next(iter(tensors)): torch.zeros(3, 3, 3)}),  # no network has three axes
-        lambda tensors: tensors.update({key: one.to(torch.int64) for key, one in tensors.items()}),
-        lambda tensors: tensors.clear(),
-    ],
-)
-def test_other_weights_are_refused(model, damage):
-    tensors = load((model / "generators.safetensors").read_bytes())
-    repacked(model, tensors)
-    load_translator(model)
-    damage(tensors)
-    repacked(model, tensors)
-    with pytest.raises(ValueError, match="its weights are not those of networks of width 4"):
-        load_translator(model)
-
-
-@pytest.mark.parametrize("name", ["config.json", "generators.safetensors"])
-def test_what_never_ends_is_no_file(model, name):
-    (model / name).unlink()
-    (model / name).symlink_to("/dev/zero")
-    with pytest.raises(ValueError, match=r"holds no model|it is missing, or no file"):
-        load_translator(model)
-
-
-@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(name=st.sampled_from(["config.json", "generators.safetensors"]), data=st.data())
-def test_damage_is_told_or_does_no_harm(tmp_path, pictures, name, data):
-    model = save_translator(fresh(), tmp_path / "model")
-    content = bytearray((model / name).read_bytes())
-    # most of it at the front, where the header is
-    for _ in range(data.draw(st.integers(1, 4))):
-        content[data.draw(st.integers(0, min(len(content), 3000) - 1))] = data.draw(st.integers(0, 255))
-    content = bytes(content[: data.draw(st.sampled_from([None, 0, 7, len(content) // 2]))])
-    (model / name).write_bytes(content)
-    if name != "config.json":
-        change(model, sha256={name: hashlib.sha256(content).hexdigest()})
-    try:
-        loaded = load_translator(model)
-    except ValueError as error:
-        assert str(error).partition(": ")[2]
-    else:
-        if loaded.size == 16:
-            assert loaded.translate(pictures).shape == pictures.shape
-
-
-def test_a_file_or_nothing_is_no_model(tmp_path):
-    (tmp_path / "file").write_text("")
-    for path in (tmp_path / "file", tmp_path / "nothing", tmp_path):
-        with pytest.raises(ValueError, match="holds no model"):
-            load_translator(path)
-
-
-def test_a_folder_whose_name_is_no_utf8(model):
-    about = {"data": os.fsdecode(b"m\xe4nner to frauen")}
-    save_translator(replace(fresh(seed=1), about=about), model)
-    assert load_translator(model).about == about
-
-
-def test_a_full_disk_costs_nothing_of_the_old_model(model, monkeypatch):
-    old = {file.name: file.read_bytes() for file in model.iterdir()}
-    before = load_translator(model)
-
-    def full(path, content):
-        if path.name == "config.json":
-            raise OSError("disk full")
-        return real(path, content)
-
-    real = Path.write_bytes
-    monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(OSError, match="disk full"):
-        save_translator(fresh(seed=1), model)
-    assert {file.name: file.read_bytes() for file in model.iterdir()} == old
-    assert load_translator(model).size == before.size
-
-
-@pytest.mark.parametrize(("size", "kind"), [(12, "digit"), (28, "digit"), (32, "unet"), (48, "digit"), (64, "unet")])
-def test_every_size_has_networks_that_take_it(size, kind):
-    networks = networks_for(size, 4, seed=0)
-    images = torch.zeros(2, 3, size, size)
-    assert kind_for(size) == kind
-    assert networks.a_to_b(images).shape == images.shape
-    assert len(networks.discriminator_a(images)) == 2
-
-
-@pytest.mark.parametrize(
-    ("size", "words"),
-    [
-        (30, "28 and 32"),
-        (65, "64 and 68"),
-        (8, "from 12"),
-        (-4, "from 12"),
-        (4096, "to 1024"),
-        (True, "multiple of 4"),
-        (28.0, "multiple of 4"),
-    ],
-)
-def test_other_sizes_name_the_nearest(size, words):
-    with pytest.raises(ValueError, match=words):
-        kind_for(size)
+def test_pictures_of_another_size(fitted):
+    with pytest.raises(ValueError, match="expected 16 x 16"):
+        fitted.transform(np.zeros((1, 20, 20, 3), dtype=np.uint8))

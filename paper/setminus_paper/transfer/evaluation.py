@@ -14,7 +14,7 @@ from setminus.datasets.colored_digits import NEITHER, ColoredDigits
 from setminus.datasets.images import from_signed_nchw
 from setminus.errors import UserError
 from setminus.nn.cyclegan import CycleGAN
-from setminus.transfer.translator import signed, translate
+from setminus.transfer.networks import signed, translate
 
 __all__ = ["Latents", "TransferJudge", "TransferScores", "measured_latents", "oracle_latents", "score"]
 

@@ -22,8 +22,8 @@ from setminus.nn.networks import GaussianNoise, PhotoClassifier, seeded
 from setminus.progress import tracked
 from setminus.records import BESIDE
 from setminus.transfer.domain_classifiers import ClassifierConfig, DomainByColumn, fit_domain_classifier
+from setminus.transfer.networks import image_tensor, photo_networks, signed, translate
 from setminus.transfer.transfer_task import OrthogonalRatio, PairRatio
-from setminus.transfer.translator import image_tensor, photo_networks, signed, translate
 from setminus_paper.data.celeba import (
     CELEBA,
     CELEBA_GH,

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from setminus.errors import UserError
-from setminus.transfer.translator import signed
+from setminus.transfer.networks import signed
 
 __all__ = ["ClassifierFeatures", "frechet_distance"]
 

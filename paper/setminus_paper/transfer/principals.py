@@ -27,7 +27,7 @@ from setminus.invariant.trm import TrmConfig, encoder_of
 from setminus.nn.networks import DigitClassifier, seeded
 from setminus.nn.passes import prepare
 from setminus.transfer.domain_classifiers import ClassifierConfig, fit_domain_classifier, log_proba
-from setminus.transfer.translator import signed
+from setminus.transfer.networks import signed
 
 __all__ = [
     "CANDIDATES",

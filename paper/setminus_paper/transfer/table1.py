@@ -18,8 +18,8 @@ from setminus.invariant.methods import METHODS as INVARIANT
 from setminus.nn.cyclegan import Norm
 from setminus.progress import tracked
 from setminus.transfer.domain_classifiers import ClassifierConfig, fit_domain_classifier
+from setminus.transfer.networks import digit_networks, image_tensor, signed
 from setminus.transfer.transfer_task import OrthogonalRatio, PairRatio
-from setminus.transfer.translator import digit_networks, image_tensor, signed
 from setminus_paper.claims.fig2c import shrunk_digits
 from setminus_paper.published import TABLE1
 from setminus_paper.run import Run

@@ -17,9 +17,9 @@ from setminus.datasets.images import from_signed_nchw
 from setminus.nn.cyclegan import CycleGAN
 from setminus.nn.passes import Precision, fast_precision
 from setminus.nn.training import Outcome, TrainingConfig, train
-from setminus.transfer.folder_translation import strip_png
+from setminus.transfer.fitting import strip_png
+from setminus.transfer.networks import translate
 from setminus.transfer.transfer_task import TransferConfig, TransferTask
-from setminus.transfer.translator import translate
 from setminus_paper.transfer.evaluation import TransferJudge
 
 __all__ = ["JOB", "ROWS", "RestingTranslation", "Row", "Source", "Translation", "translated"]

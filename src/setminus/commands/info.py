@@ -12,25 +12,30 @@ from setminus.commands.terminal import Display, Json, Trusted
 from setminus.errors import UserError
 from setminus.records import to_json
 
-__all__ = ["describe_model", "info"]
+__all__ = ["describe_model", "describe_translator", "info"]
 
 
 def info(
-    model: Annotated[Path, typer.Argument(help="A model file that setminus wrote.", show_default=False)],
+    model: Annotated[
+        Path,
+        typer.Argument(help="A model file, or the folder of a translator, that setminus wrote.", show_default=False),
+    ],
     trust: Trusted = None,
     json: Json = False,
 ) -> None:
-    """Describe a model file.
+    """Describe a model file, or the folder of a translator.
 
-    Prints what it predicts, what it ignores, which columns it needs, and how accurate and fair it was on test rows.
+    Prints what it predicts, what it ignores, which columns it needs, and how accurate and fair it was on test rows. Of
+    a translator: what it changes and keeps, and its verdict.
 
     Example: setminus info model.skops
     """
-    about = describe_model(model, tuple(trust or ()))
+    about = describe_translator(model) if model.is_dir() else describe_model(model, tuple(trust or ()))
     if json:
         typer.echo(to_json(about))
     else:
-        Display().table(("", ""), [(name, value) for name, value in _rows(about) if value])
+        rows = _translator_rows(about) if model.is_dir() else _rows(about)
+        Display().table(("", ""), [(name, value) for name, value in rows if value])
 
 
 def describe_model(path: Path, trusted: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -63,6 +68,64 @@ def describe_model(path: Path, trusted: tuple[str, ...] = ()) -> dict[str, Any]:
             f"{path.name} holds a model that is damaged, its description cannot be read ({type(error).__name__})",
             do="fit it again, or copy it again.",
         ) from error
+
+
+def describe_translator(folder: Path) -> dict[str, Any]:
+    """What a folder that ``setminus transfer fit`` wrote says of itself; its networks are not read.
+
+    Parameters
+    ----------
+    folder : Path
+
+    Returns
+    -------
+    dict
+        Plain values; `about` is what was written down when it was fitted.
+    """
+    from setminus.transfer.model_files import read_config
+
+    config = read_config(folder)
+    about = config.get("about")
+    return {
+        "file": folder.resolve().name,
+        "bytes": sum(file.stat().st_size for file in folder.glob("*.safetensors")),
+        "type": "OrthogonalTranslator",
+        "size": config.get("size"),
+        "network": config.get("network"),
+        "about": about if isinstance(about, dict) else {},
+    }
+
+
+def _translator_rows(about: dict[str, Any]) -> list[tuple[str, str]]:
+    try:
+        return _rows_of_translator(about)
+    # the description of an untrusted folder may be anything
+    except Exception as error:
+        raise UserError(
+            f"{about['file']} holds a model that is damaged, its description cannot be read ({type(error).__name__})",
+            do="fit it again, or copy it again.",
+        ) from error
+
+
+def _rows_of_translator(about: dict[str, Any]) -> list[tuple[str, str]]:
+    written = about["about"]
+    params, report = written.get("params", {}), written.get("report", {})
+    a, b = (str(name) for name in written.get("domains", ("a", "b")))
+    role, column = written.get("role", ""), str(written.get("column", ""))
+    rows = [
+        ("model", f"{about['type']} in {about['file']}, {about['bytes'] / 1e6:.1f} MB"),
+        ("translates", f"{a} to {b} and back"),
+        ("changes", column if role == "change" else "all other differences"),
+        ("keeps", str(params.get("keep") or "all other differences") if role == "change" else column),
+        ("pictures", f"{about['size']} x {about['size']}, {about['network']}"),
+        ("steps", str(params.get("steps", ""))),
+        ("verdict", str(report.get("verdict", ""))),
+    ]
+    names = {"a_to_b": f"{a} to {b}", "b_to_a": f"{b} to {a}"}
+    for direction, scores in report.get("directions", {}).items():
+        shown = f"changed {float(scores['changed']):.1%}, kept {float(scores['kept']):.1%}"
+        rows.append((f"{names[direction]}, held out", f"{shown}, structure {float(scores['structure']):.2f}"))
+    return rows
 
 
 def _described(path: Path, model: Any) -> dict[str, Any]:

@@ -6,13 +6,9 @@ import logging
 import os
 import shlex
 import shutil
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
 import typer
 
 from setminus.commands import ExitCode
@@ -24,19 +20,16 @@ from setminus.records import Record, append_record, run_record
 
 if TYPE_CHECKING:
     from setminus.datasets.images import Bytes
-    from setminus.datasets.two_factor_folder import LabelledImages
-    from setminus.nn.losses import Direction
-    from setminus.transfer.folder_classifiers import FolderClassifiers, Role
-    from setminus.transfer.folder_translation import FolderTranslation, TranslationConfig
+    from setminus.transfer.translator import OrthogonalTranslator
 
-__all__ = ["FoldersConfig", "fit_folders", "transfer_app", "translate_files"]
+__all__ = ["transfer_app"]
 
 CHECKPOINTS = "checkpoints"
-"""Within the model's folder, as long as the training goes on."""
-PARTS = ("classifiers", "training")
+"""Within the model's folder."""
+PARTS = ("classifiers", "training", "baseline")
 """What is in there."""
-AT_ONCE = 64
-"""Pictures that are translated in one batch."""
+PER_ROW = 4
+"""Of the samples on the page: large enough to see on a telephone."""
 
 transfer_app = typer.Typer(
     help="Translate pictures between two folders, and choose which factor changes and which stays.",
@@ -72,16 +65,33 @@ def transfer_fit(
         typer.Option(help="Column with the factor that stays. All other differences change.", show_default=False),
     ] = None,
     size: Annotated[int, typer.Option(help="Pixels per side. Pictures are cropped to squares and resized.")] = 64,
-    steps: Annotated[int, typer.Option(min=1, help="Number of training steps.")] = 2_000,
-    width: Annotated[int, typer.Option(min=1, help="Channels of the first layer of each network.")] = 32,
+    steps: Annotated[int, typer.Option(min=1, help="Number of training steps.")] = 1_000,
+    width: Annotated[int, typer.Option(min=1, help="Channels of the first layer of each network.")] = 24,
     batch_size: Annotated[int, typer.Option(min=1, help="Pictures of each folder in one training step.")] = 16,
-    rate: Annotated[float, typer.Option(callback=finite, help="Learning rate of the generators.")] = 2e-4,
-    every: Annotated[int, typer.Option(min=1, help="Steps between two sample pictures, and two checkpoints.")] = 500,
+    rate: Annotated[float, typer.Option(callback=finite, help="Learning rate of the generators.")] = 5e-4,
+    every: Annotated[
+        int | None,
+        typer.Option(min=1, help="Steps between two sample pictures and two checkpoints. Default: a quarter of all."),
+    ] = None,
+    baseline: Annotated[
+        bool, typer.Option("--baseline", help="Train plain CycleGAN as well, to compare. Takes twice the time.")
+    ] = False,
     allow_grey: Annotated[
         bool, typer.Option("--allow-grey", help="Accept grey pictures, which are refused by default.")
     ] = False,
+    device: Annotated[
+        Literal["auto", "cpu", "cuda", "mps"], typer.Option(help="Where to train. auto: a GPU where there is one.")
+    ] = "auto",
+    devices: Annotated[int, typer.Option(min=1, help="Processes, one on each device, which share each batch.")] = 1,
+    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads of each process. Default: all cores.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the split, the weights and the batches.")] = 0,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue a training that was stopped.")] = False,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Continue a training that was stopped, or train on with a larger --steps."),
+    ] = False,
+    finish: Annotated[
+        bool, typer.Option("--finish", help="Remove the checkpoints at the end. --resume is not possible afterwards.")
+    ] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Start again and replace the model or the checkpoints in OUT.")
     ] = False,
@@ -94,49 +104,78 @@ def transfer_fit(
     does the same and needs no labels of sex. The column must vary within at least one folder, or among other listed
     pictures: otherwise the factors cannot be separated.
 
+    With both options the labels of --keep choose what stays, and those of --change measure what changes.
+
     During training, OUT/samples gets a grid of pictures from time to time: A, A to B, B, B to A. To continue a
-    training that was stopped, repeat the command with --resume.
+    training that was stopped, repeat the command with --resume; to train a finished model further, add --steps with a
+    larger number.
 
     Example: setminus transfer fit men/ women/ --labels people.csv --change sex --out model/
 
     Example: setminus transfer fit men/ women/ --labels people.csv --keep hair --out model/ --size 32 --steps 500
     """
-    column, role = _one_of(change, keep)
+    if change is None and keep is None:
+        raise UserError(
+            "of --change and --keep neither came",
+            do="give one: --change COLUMN for what is to change, --keep COLUMN for what stays.",
+        )
     for name, folder in (("A_DIR", a_dir), ("B_DIR", b_dir)):
         if os.path.realpath(out) == os.path.realpath(folder):
             raise UserError(f"{out} is {name}, whose pictures are read", do="name another folder: --out FOLDER")
     check_outputs({"the page": out / "report.html", "the record": out / "records.jsonl"}, [labels])
     _prepare_torch()
-    from setminus.transfer.folder_translation import TranslationConfig
+    from setminus.transfer.networks import kind_for
+    from setminus.transfer.translator import OrthogonalTranslator
 
-    display = Display(quiet)
-    config = FoldersConfig(
-        a_folder=str(a_dir),
-        b_folder=str(b_dir),
-        labels=str(labels),
-        column=column,
-        size=size,
-        allow_grey=allow_grey,
-        translation=TranslationConfig(
-            role, steps=steps, batch_size=batch_size, rate=rate, width=width, every=every, seed=seed
-        ),
-    )
+    kind_for(size)
+    # a further process of several, which the first one started
+    helper = os.environ.get("LOCAL_RANK", "0") != "0"
+    display = Display(quiet or helper)
     command = typed_command("--resume", "--force")
+    translator = OrthogonalTranslator(
+        change,
+        keep,
+        steps=steps,
+        batch_size=batch_size,
+        learning_rate=rate,
+        width=width,
+        every=every,
+        baseline=baseline,
+        device=device,
+        devices=devices,
+        threads=threads,
+        random_state=seed,
+    )
+    if not helper:
+        _check_out(out, resume, force)
+        if force and not resume:
+            _remove_begun(out)
     try:
-        with listen(display):
-            record = fit_folders(
-                config,
-                out,
-                resume=resume,
-                force=force,
-                note=lambda text: display.say(f"Note: {text}."),
-                command=command,
+        with listen(display), seconds_by_name() as seconds:
+            translator.fit_folders(
+                a_dir,
+                b_dir,
+                labels,
+                size=size,
+                allow_grey=allow_grey,
+                checkpoints=out / CHECKPOINTS,
+                resume=resume or helper,
+                ready=lambda found: _announce(found, display),
+                look=lambda done, grid: _write_png(out / "samples" / f"step-{done:06d}.png", grid),
             )
+            if helper:
+                return
+            # with the steps of an earlier process, where it was resumed
+            seconds["train the generators"] = translator.report_["seconds"]
+            record = _record(translator, {"size": size, "allow_grey": allow_grey}, seconds, command)
+            _write_model(translator, record, out)
     except KeyboardInterrupt:
         begun = (out / CHECKPOINTS).exists()
         advice = f"Go on with: {command} --resume" if begun else "Nothing was kept: begin again with the same command."
         echo(f"Stopped. {advice}", err=True)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
+    if finish:
+        _remove_checkpoints(out)
     _show(record, display)
     display.say(
         f"model  {out}",
@@ -156,13 +195,21 @@ def transfer_apply(
         Literal["a-to-b", "b-to-a"],
         typer.Option(help="a-to-b: from the style of A_DIR to that of B_DIR. b-to-a: the reverse."),
     ] = "a-to-b",
+    keep_size: Annotated[
+        bool,
+        typer.Option(
+            "--keep-size", help="Write pictures in their own size: the change is enlarged and added to the original."
+        ),
+    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Leave out pictures that OUT has already.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist in OUT.")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Translate pictures with a trained model.
 
-    Each picture is cropped to the square in its middle, resized to the size of the model, and written as PNG under
-    its own name. All pictures are read before the first is written, and originals are never overwritten.
+    Each picture is turned upright, cropped to the square in its middle, resized to the size of the model, and written
+    as PNG under its own name. Originals are never overwritten. Pictures that cannot be read are named at the end. To
+    continue after an interruption, repeat the command with --resume.
 
     Example: setminus transfer apply model/ new_men/ --out as_women/
 
@@ -174,152 +221,75 @@ def transfer_apply(
         raise UserError(f"{out} is a file", do="name a folder: --out FOLDER")
     if out.is_symlink() and not out.exists():
         raise UserError(f"{out} is a link that leads to no folder", do="name a folder: --out FOLDER")
+    from setminus.transfer.picture_files import translate_files
+    from setminus.transfer.translator import OrthogonalTranslator
+
     display = Display(quiet)
-    with listen(display):
-        written = translate_files(
-            model,
-            images,
-            out,
-            direction="a_to_b" if direction == "a-to-b" else "b_to_a",
-            force=force,
-        )
+    try:
+        with listen(display):
+            written = translate_files(
+                OrthogonalTranslator.load(model),
+                images,
+                out,
+                to="b" if direction == "a-to-b" else "a",
+                keep_size=keep_size,
+                resume=resume,
+                force=force,
+            )
+    except KeyboardInterrupt:
+        echo(f"Stopped. Go on with: {typed_command('--resume', '--force')} --resume", err=True)
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
     display.say(f"{len(written):,} pictures in {out}")
 
 
-@dataclass(frozen=True)
-class FoldersConfig:
-    """Which pictures, which column, and how.
+def _announce(found: dict[str, Any], display: Display) -> None:
+    display.say(*(f"Note: {text}." for text in found["notes"]))
+    if found["seconds"] is not None:
+        display.say(f"The training takes about {_duration(found['seconds'])}.")
 
-    Parameters
-    ----------
-    a_folder, b_folder, labels, column, size, allow_grey
-        See `TwoFactorFolder`.
-    translation : TranslationConfig
+
+def _duration(seconds: float) -> str:
+    """A time in words.
+
+    Examples
+    --------
+    >>> _duration(40), _duration(400), _duration(10_000)
+    ('40 seconds', '7 minutes', '2.8 hours')
     """
-
-    a_folder: str
-    b_folder: str
-    labels: str
-    column: str
-    translation: TranslationConfig
-    size: int = 64
-    allow_grey: bool = False
+    if seconds < 100:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 6_000 else f"{seconds / 3600:.1f} hours"
 
 
-def fit_folders(
-    config: FoldersConfig,
-    out: Path,
-    *,
-    resume: bool = False,
-    force: bool = False,
-    note: Callable[[str], None] = lambda text: None,
-    command: str = "",
-) -> Record:
-    """Learn a translation and write it: the model, samples on the way, a record, and a page.
-
-    Parameters
-    ----------
-    config : FoldersConfig
-    out : Path
-        A folder; a model is in there as soon as the training has ended, and only then.
-    resume : bool
-        Go on with what was stopped in `out`.
-    force : bool
-        Begin anew where `out` holds a model, or part of one.
-    note : callable
-        Told what to be careful about, before the training begins.
-    command : str
-        What the user typed, for the record.
-
-    Returns
-    -------
-    dict
-        The record.
-
-    Raises
-    ------
-    ValueError
-        Before the training, where the pictures or the labels cannot be used as asked.
-    """
-    from setminus.transfer.translator import kind_for
-
-    kind_for(config.size)
-    _check_out(out, resume, force)
-    with seconds_by_name() as seconds:
-        return _fit(config, out, resume, force, note, command, seconds)
-
-
-def _fit(
-    config: FoldersConfig,
-    out: Path,
-    resume: bool,
-    force: bool,
-    note: Callable[[str], None],
-    command: str,
-    seconds: dict[str, float],
-) -> Record:
-    from setminus.datasets.two_factor_folder import TwoFactorFolder
-    from setminus.nn.training import NotFiniteError
+def _write_model(translator: OrthogonalTranslator, record: Record, out: Path) -> None:
     from setminus.report.page import write_page
-    from setminus.transfer.folder_translation import fit_translation, folder_notes
-    from setminus.transfer.translator import save_translator
 
-    with tracked("read the pictures"):
-        folders = TwoFactorFolder(
-            config.a_folder, config.b_folder, config.labels, config.column, config.size, config.allow_grey
-        )
-        images = folders.load()
-    if force and not resume:
-        _remove_begun(out)
-    notes: list[str] = []
-
-    def checked(classifiers: FolderClassifiers, counts: dict[str, int]) -> None:
-        notes.extend(folder_notes(images, classifiers, config.translation.role, config.column))
-        for text in notes:
-            note(text)
-
-    try:
-        made = fit_translation(
-            images,
-            config.translation,
-            folder=out / CHECKPOINTS,
-            resume=resume,
-            checked=checked,
-            look=lambda done, grid: _write_png(out / "samples" / f"step-{done:06d}.png", grid),
-        )
-    except NotFiniteError as error:
-        raise UserError(
-            f"the training broke down ({error})", do="begin anew with --force and a smaller --rate."
-        ) from error
-    # with the steps of an earlier process, where it was resumed
-    seconds["train the generators"] = made.outcome.seconds
-    record = _record(config, images, made, notes, seconds, command)
-    about = {key: record["task"][key] for key in ("column", "values", "role", "data")}
     # the page is complete before the model is replaced: a full disk must not leave one without the other
     with tracked("write the model and the page"), atomic_write(out / "report.html") as page:
         write_page(page, [record])
-        save_translator(replace(made.translator, about=about), out, made.classifiers.modules)
+        translator.save(out)
         append_record(out / "records.jsonl", record)
-    _remove_checkpoints(out)
-    return record
 
 
 def _check_out(out: Path, resume: bool, force: bool) -> None:
-    from setminus.transfer.translator import CONFIG
+    from setminus.transfer.model_files import CONFIG
 
     finished, begun = (out / CONFIG).exists(), (out / CHECKPOINTS).exists()
     if resume and not begun:
-        state = "is finished" if finished else "holds nothing that was begun"
+        state = "is finished and has no checkpoints" if finished else "holds nothing that was begun"
         raise UserError(f"{str(out)!r} {state}, there is nothing to resume", do="leave --resume out.")
     if resume or force:
         return
+    if finished:
+        raise UserError(
+            f"{str(out)!r} holds a model",
+            do="choose another --out, replace it with --force, or train it further with --resume and more --steps.",
+        )
     if begun:
         raise UserError(
             f"{str(out)!r} holds a training that was stopped",
             do="go on with --resume, begin anew with --force, or choose another --out.",
         )
-    if finished:
-        raise UserError(f"{str(out)!r} holds a model", do="choose another --out, or replace it with --force.")
 
 
 def _remove_begun(out: Path) -> None:
@@ -345,120 +315,38 @@ def _write_png(path: Path, image: Bytes) -> None:
 
 
 def _record(
-    config: FoldersConfig,
-    images: LabelledImages,
-    made: FolderTranslation,
-    notes: list[str],
-    seconds: dict[str, float],
-    command: str,
+    translator: OrthogonalTranslator, reading: dict[str, Any], seconds: dict[str, float], command: str
 ) -> Record:
-    from setminus.datasets.split import UNLABELLED
-    from setminus.transfer.folder_translation import strip_png
-    from setminus.transfer.translator import kind_for
+    from setminus.transfer.fitting import strip_png
+    from setminus.transfer.networks import kind_for
 
-    found, looks, history = made.classifiers, made.outcome.evaluations, made.outcome.history
-    # resolved: a folder may have been given as a dot
-    names = [Path(folder).resolve().name for folder in (config.a_folder, config.b_folder)]
+    report, about = translator.report_, translator.about_
+    # paths of the user's disk are no part of it
+    settings = {name: value for name, value in translator.get_params().items() if not name.startswith("principal")}
     return run_record(
         "transfer",
         "translation",
-        config,
+        {**settings, **reading},
         command=command,
         task={
-            "data": " and ".join(names),
-            "folders": names,
-            "column": config.column,
-            "values": list(images.values),
-            "role": config.translation.role,
-            "network": kind_for(config.size),
-            "images": {**made.images, "elsewhere": int((images.y == UNLABELLED).sum())},
-            "labelled": int((images.z != UNLABELLED).sum()),
-            "notes": notes,
+            **about,
+            "folders": list(translator.domains_),
+            "kept_column": translator.keep if translator.change is not None else None,
+            "network": kind_for(translator.size_),
+            **{name: report[name] for name in ("images", "labelled", "notes")},
         },
         metrics={
-            "accuracy": {name: asdict(one) for name, one in found.accuracy.items()},
-            "given": found.given,
-            "changed": made.scores,
-            "curves": {
-                "step": [one["step"] for one in looks],
-                **{name: [one["both"][name] for one in looks] for name in ("domain", "column", "rest")},
+            **{name: report[name] for name in ("verdict", "directions", "baseline", "accuracy", "factors")},
+            **{name: report[name] for name in ("curves", "losses")},
+            "samples": {name: strip_png(strip, PER_ROW) for name, strip in translator.samples_.items()},
+            "baseline_samples": {
+                name: strip_png(strip, PER_ROW) for name, strip in translator.baseline_samples_.items()
             },
-            "losses": {name: [round(entry[name], 4) for entry in history] for name in history[0]},
-            "samples": {name: strip_png(strip) for name, strip in made.strips.items()},
-            "seconds_per_step": round(made.outcome.seconds / made.outcome.steps, 4),
+            "seconds_per_step": round(report["seconds"] / report["steps"], 4),
         },
         steps=seconds,
         packages=("torch", "safetensors", "pillow"),
-        seed=config.translation.seed,
-    )
-
-
-def translate_files(
-    model: Path,
-    pictures: Sequence[Path],
-    out: Path,
-    *,
-    direction: Direction = "a_to_b",
-    force: bool = False,
-) -> list[Path]:
-    """Translate pictures and write them.
-
-    Nothing is written before every picture was read; a picture itself is never overwritten.
-
-    Parameters
-    ----------
-    model : Path
-        A folder that `fit_folders` wrote.
-    pictures : sequence of Path
-        Files, or folders of files; folders within them are not entered.
-    out : Path
-        A folder.
-    direction : {"a_to_b", "b_to_a"}
-    force : bool
-        Replace files that `out` has already.
-
-    Returns
-    -------
-    list of Path
-        The new files, in the order of the pictures.
-
-    Raises
-    ------
-    ValueError
-        If the model or a picture cannot be read, or a file would be overwritten.
-    """
-    from PIL import Image
-
-    from setminus.datasets.images import decode_into
-    from setminus.transfer.translator import load_translator
-
-    translator = load_translator(model)
-    files = [file for given in pictures for file in _files(given)]
-    targets = [out / file.with_suffix(".png").name for file in files]
-    _check_targets(files, targets, force)
-    images = np.empty((len(files), translator.size, translator.size, 3), dtype=np.uint8)
-    decode_into(images, ((row, str(file), file) for row, file in enumerate(files)))
-    out.mkdir(parents=True, exist_ok=True)
-    with tracked("translate the pictures", total=len(files), unit="pictures") as progress:
-        for start in range(0, len(files), AT_ONCE):
-            part = slice(start, start + AT_ONCE)
-            translated = translator.translate(images[part], direction)
-            for image, target in zip(translated, targets[part], strict=True):
-                with atomic_write(target) as partial:
-                    Image.fromarray(image).save(partial, format="PNG")
-            progress.advance(len(translated))
-    return targets
-
-
-def _one_of(change: str | None, keep: str | None) -> tuple[str, Role]:
-    if change is not None and keep is None:
-        return change, "change"
-    if keep is not None and change is None:
-        return keep, "keep"
-    came = "both came" if change is not None else "neither came"
-    raise UserError(
-        f"of --change and --keep {came}",
-        do="give one: --change COLUMN for what is to change, --keep COLUMN for what stays.",
+        seed=translator.random_state,
     )
 
 
@@ -473,49 +361,10 @@ def _prepare_torch() -> None:
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
 
 
-def _files(given: Path) -> list[Path]:
-    from setminus.datasets.images import SUFFIXES
-
-    if given.is_file():
-        return [given]
-    if not given.is_dir():
-        raise UserError(f"{str(given)!r} does not exist", do="give pictures, or a folder of them.")
-    found = [
-        file
-        for file in sorted(given.iterdir())
-        if file.suffix.lower() in SUFFIXES and not file.name.startswith(".") and file.is_file()
-    ]
-    if not found:
-        raise UserError(f"{str(given)!r} has no pictures ({', '.join(sorted(SUFFIXES))})", do="give a folder of some.")
-    return found
-
-
-def _check_targets(files: Sequence[Path], targets: Sequence[Path], force: bool) -> None:
-    from setminus.datasets.images import show_names
-
-    twice = [name for name, count in Counter(str(target) for target in targets).items() if count > 1]
-    if twice:
-        raise UserError(
-            f"several pictures would be written to {show_names(twice)}",
-            do="translate them one after another, each to its own --out.",
-        )
-    originals = {file.resolve() for file in files}
-    own = [str(target) for target in targets if target.resolve() in originals]
-    if own:
-        raise UserError(f"the pictures themselves would be overwritten, {show_names(own)}", do="choose another --out.")
-    there = [str(target) for target in targets if target.exists()]
-    if there and not force:
-        raise UserError(
-            f"{len(there)} of {len(targets)} files are there already, {show_names(there)}",
-            do="choose another --out, or replace them with --force.",
-        )
-
-
 def _show(record: dict[str, Any], display: Display) -> None:
     from setminus.report.translation import summary
 
-    rows = summary(record)
-    widest = max(len(what) for what, _, _ in rows)
-    judged = record["task"]["images"]
-    display.say("", f"Of {judged['a_held'] + judged['b_held']:,} held-out pictures, as classifiers see them:")
-    display.say(*(f"  {what:{widest}}  {share:>7}   ({judge})" for what, share, judge in rows), "")
+    images = record["task"]["images"]
+    display.say("", f"Of {images['a_held'] + images['b_held']:,} held-out pictures, as classifiers see them:")
+    display.table(*summary(record))
+    display.say("", f"verdict  {record['metrics']['verdict']}", "")

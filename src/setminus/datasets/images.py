@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+import warnings
 import zipfile
 import zlib
 from collections.abc import Collection, Iterable, Iterator
@@ -27,6 +28,8 @@ __all__ = [
     "decode_image",
     "decode_into",
     "from_signed_nchw",
+    "middle_square",
+    "read_upright",
     "resize",
     "show_names",
     "stored_files",
@@ -238,23 +241,64 @@ def decode_image(file: bytes | Path, size: int, name: str) -> Bytes:
     [[[50, 50, 50], [50, 50, 50]], [[70, 70, 70], [70, 70, 70]]]
     """
     check_size(size)
+    upright = read_upright(file, name, draft=2 * size)
+    return np.array(middle_square(upright).resize((size, size), _pillow()[0].Resampling.BILINEAR))
+
+
+MAX_PIXELS = 100_000_000
+"""Of a picture that has to be decoded whole: 300 MB in color, and as much again for the square in its middle."""
+
+
+def read_upright(file: bytes | Path, name: str, draft: int | None = None) -> Image.Image:
+    """Read a picture as `decode_image` does, without cutting or resizing it.
+
+    Parameters
+    ----------
+    file, name
+        See `decode_image`.
+    draft : int, optional
+        A smaller height and width that are enough, where the file can be decoded to that.
+
+    Returns
+    -------
+    PIL.Image.Image
+        Red, green, blue.
+    """
     image_module, operations = _pillow()
     try:
-        with image_module.open(io.BytesIO(file) if isinstance(file, bytes) else file, formats=KINDS) as image:
-            # a large photograph in JPEG need not be decoded at its full size
-            image.draft(None, (2 * size, 2 * size))
-            upright = _in_color(operations.exif_transpose(image), image_module)
-            side = min(upright.size)
-            left, top = ((length - side) // 2 for length in upright.size)
-            # cut first: resized within the whole, the edge of the square would mix with what lies outside
-            square = upright.crop((left, top, left + side, top + side))
-            return np.array(square.resize((size, size), image_module.Resampling.BILINEAR))
+        # refused here by the number of pixels that are decoded, and not by a warning
+        with warnings.catch_warnings(action="ignore", category=image_module.DecompressionBombWarning):
+            image = image_module.open(io.BytesIO(file) if isinstance(file, bytes) else file, formats=KINDS)
+        with image:
+            if draft is not None:
+                # a large photograph in JPEG need not be decoded at its full size
+                image.draft(None, (draft, draft))
+            if image.width * image.height <= MAX_PIXELS:
+                # in place: without an orientation it would be copied
+                operations.exif_transpose(image, in_place=True)
+                return _in_color(image, image_module)
+            pixels = image.width * image.height
     except image_module.UnidentifiedImageError:
         reason = f"not a file of the kinds {', '.join(KINDS)}"
+    except image_module.DecompressionBombError:
+        reason = f"more than {MAX_PIXELS / 1e6:.0f} megapixels"
     # a decoder that meets damaged bytes may raise anything
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
+    else:
+        raise UnreadableImageError(
+            f"{name!r} has {pixels / 1e6:.0f} megapixels, more than {MAX_PIXELS / 1e6:.0f}",
+            do="resize it, or remove it.",
+        )
     raise UnreadableImageError(f"{name!r} cannot be read as an image ({reason})", do="replace or remove it.")
+
+
+def middle_square(image: Image.Image) -> Image.Image:
+    """The square in the middle of a picture."""
+    side = min(image.size)
+    left, top = ((length - side) // 2 for length in image.size)
+    # cut and not only resized from there: the edge of the square would mix with what lies outside
+    return image if image.width == image.height else image.crop((left, top, left + side, top + side))
 
 
 def decode_into(images: Bytes, files: Iterable[tuple[int, str, bytes | Path]]) -> None:
@@ -397,4 +441,8 @@ def _in_color(image: Image.Image, module: Any) -> Image.Image:
     if image.has_transparency_data:
         white = module.new("RGBA", image.size, "white")
         image = module.alpha_composite(white, image.convert("RGBA"))
+    if image.mode == "RGB":
+        # not converted, which copies; its pixels are read while the file is open
+        image.load()
+        return image
     return image.convert("RGB")

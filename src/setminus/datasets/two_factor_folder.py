@@ -10,7 +10,7 @@ import csv
 import difflib
 import os
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 import numpy as np
@@ -35,18 +35,24 @@ class LabelledImages:
     y : int array of shape (n,)
         0 in folder A, 1 in B, -1 in neither.
     z : int array of shape (n,)
-        0 or 1, which stand for `values`; -1 where the CSV has no label.
-    values : (str, str)
-        The labels; the first is the one that is more frequent in A than in B.
+        0, 1, ..., which stand for `values`; -1 where there is no label.
+    values : tuple of str
+        The labels, two or more; those that are more frequent in A than in B come first.
     files : tuple of Path
         Where each image comes from.
+    kept : int array of shape (n,), optional
+        The labels of a second factor, which is kept, likewise.
+    kept_values : tuple of str
+        What they stand for.
     """
 
     x: Bytes
     y: Ints
     z: Ints
-    values: tuple[str, str]
-    files: tuple[Path, ...]
+    values: tuple[str, ...]
+    files: tuple[Path, ...] = ()
+    kept: Ints | None = None
+    kept_values: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -61,7 +67,9 @@ class TwoFactorFolder:
         A table with a header, separated by commas. The first column names files: as they are called in folder A or
         B, or, for these and for images elsewhere, by their path from the folder of the CSV.
     column : str
-        The column with the factor, of two values; an empty cell is no label.
+        The column with the factor, of two values or more; an empty cell is no label.
+    keep : str, optional
+        The column of a second factor, which is kept while the first changes.
     size : int
         Height and width to which images are cut and resized.
     allow_grey : bool
@@ -91,6 +99,7 @@ class TwoFactorFolder:
     column: str
     size: int = 64
     allow_grey: bool = False
+    keep: str | None = None
 
     def load(self) -> LabelledImages:
         """Check folders and labels, then read the images.
@@ -111,7 +120,9 @@ class TwoFactorFolder:
             raise UserError(f"folders A and B are both {str(a[0].parent)!r}", do="give two folders.")
         table = Path(self.labels_csv)
         roots = (a[0].parent, b[0].parent, table.parent.resolve())
-        labels = _match(read_labels(table, self.column), roots, table)
+        columns = [self.column] if self.keep is None else [self.column, self.keep]
+        tables = [_match(read_labels(table, column), roots, table) for column in columns]
+        labels = {file: "" for found in tables for file in found}
         in_folders = {*a, *b}
         elsewhere = tuple(file for file in labels if file not in in_folders)
         unlike = [str(file) for file in elsewhere if file.parent in roots[:2]]
@@ -122,40 +133,76 @@ class TwoFactorFolder:
             )
         files = (*a, *b, *elsewhere)
         y = np.repeat([0, 1, UNLABELLED], [len(a), len(b), len(elsewhere)])
-        given = np.array([labels.get(file, "") for file in files])
-        values = self._values(given, y)
+        coded = [
+            code_labels(np.array([found.get(file, "") for file in files]), y, column)
+            for column, found in zip(columns, tables, strict=True)
+        ]
         x = np.empty((len(files), self.size, self.size, 3), dtype=np.uint8)
         decode_into(x, ((row, str(file), file) for row, file in enumerate(files)))
         if not self.allow_grey:
             _check_color(x, files)
-        z = np.select([given == values[0], given == values[1]], [0, 1], UNLABELLED)
-        return LabelledImages(x=x, y=y, z=z, values=values, files=files)
+        images = LabelledImages(x, y, *coded[0], files)
+        return images if self.keep is None else replace(images, kept=coded[1][0], kept_values=coded[1][1])
 
-    def _values(self, given: NDArray[np.str_], y: Ints) -> tuple[str, str]:
-        """The two labels, that of domain A first; an error where the factor cannot be learned from them."""
-        labelled = given != ""
-        found, counts = np.unique(given[labelled], return_counts=True)
-        what = f"column {self.column!r}"
-        if len(found) != 2:
-            raise UserError(
-                f"{what} has {len(found)} values ({show_names(found.tolist()) or 'all empty'})", do="give two."
-            )
-        if counts.min() < 2:
-            raise UserError(
-                f"{what} has {str(found[counts.argmin()])!r} for one image", do="each value needs at least 2 images."
-            )
-        within = [np.unique(given[labelled & (y == domain)]) for domain in (0, 1)]
-        if max(map(len, within)) < 2 and not np.any(y == UNLABELLED):
-            a, b = (show_names(one.tolist()) or "no label" for one in within)
-            raise UserError(
-                f"{what} is constant within each folder (A: {a}, B: {b}) and no labelled image is outside of them, so "
-                "that it cannot be separated from the other differences between the folders",
-                do="list images outside of A and B in the CSV, in which they do not go together.",
-            )
-        # where a folder has no label it could have either
-        share = [np.mean(given[labelled & (y == k)] == found[1]) if len(within[k]) else 0.5 for k in (0, 1)]
-        first, second = found.tolist() if share[0] <= share[1] else found.tolist()[::-1]
-        return first, second
+
+MAX_VALUES = 20
+"""Of a factor: a column of more values is likely a name or a number."""
+
+
+def code_labels(given: NDArray[np.str_], y: Ints, column: str) -> tuple[Ints, tuple[str, ...]]:
+    """Number the labels of a factor, those of domain A first; an error where it cannot be learned from them.
+
+    Parameters
+    ----------
+    given : array of str of shape (n,)
+        The labels; an empty text is none.
+    y : int array of shape (n,)
+        0 in domain A, 1 in B, -1 in neither.
+    column : str
+        The name of the factor, for errors.
+
+    Returns
+    -------
+    z : int array of shape (n,)
+        The place of the label among `values`; -1 where there is none.
+    values : tuple of str
+
+    Examples
+    --------
+    >>> z, values = code_labels(np.array(["b", "a", "b", "", "a", "a"]), np.array([0, 0, 0, 0, 1, 1]), "color")
+    >>> z.tolist(), values
+    ([0, 1, 0, -1, 1, 1], ('b', 'a'))
+    """
+    labelled = given != ""
+    found, counts = np.unique(given[labelled], return_counts=True)
+    what = f"column {column!r}"
+    if not 2 <= len(found) <= MAX_VALUES:
+        raise UserError(
+            f"{what} has {len(found)} values ({show_names(found.tolist()) or 'all empty'})",
+            expected=f"two, or a few more, up to {MAX_VALUES}",
+        )
+    if counts.min() < 2:
+        raise UserError(
+            f"{what} has {str(found[counts.argmin()])!r} for one image", do="each value needs at least 2 images."
+        )
+    within = [np.unique(given[labelled & (y == domain)]) for domain in (0, 1)]
+    if max(map(len, within)) < 2 and not np.any(y == UNLABELLED):
+        a, b = (show_names(one.tolist()) or "no label" for one in within)
+        raise UserError(
+            f"{what} is constant within each folder (A: {a}, B: {b}) and no labelled image is outside of them, so "
+            "that it cannot be separated from the other differences between the folders",
+            do="list images outside of A and B in the CSV, in which they do not go together.",
+        )
+    # where a domain has no label it could have any
+    shares = [
+        (given[labelled & (y == k)][:, None] == found).mean(axis=0) if len(within[k]) else np.full(len(found), 0.5)
+        for k in (0, 1)
+    ]
+    # by the difference of its shares: stable, so that equal ones stay in the order of the alphabet
+    found = found[np.argsort(shares[1] - shares[0], kind="stable")]
+    places = {value: place for place, value in enumerate(found.tolist())}
+    z = np.array([places.get(value, UNLABELLED) for value in given.tolist()], dtype=np.int64)
+    return z, tuple(places)
 
 
 def read_labels(path: str | os.PathLike[str], column: str) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import Literal
 
 import torch
 from torch import nn
+from torch.nn.functional import pad
 
 from setminus.errors import UserError
 from setminus.nn.losses import Direction, cycle_loss, gan_discriminator_loss, gan_generator_loss, identity_loss
@@ -52,7 +53,7 @@ class DigitGenerator(nn.Module):  # type: ignore[misc]
     ----------
     width : int, default=128
     channels : int, default=3
-        Of the images, whose sides are multiples of 4: 16, 28, 32.
+        Of the images, of 8 x 8 or more. Edges are repeated up to sides that are multiples of 4.
     norm : {"batch", "group", "instance"}, default="batch"
         The paper has BatchNorm, in which images see each other, and which translates otherwise in evaluation mode than
         in training; the other two are the same in both.
@@ -87,8 +88,8 @@ class DigitGenerator(nn.Module):  # type: ignore[misc]
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Images of the same shape, in [-1, 1]."""
-        check_images(images, self.channels, multiple_of=4, at_least=8)
-        return self.layers(images)
+        check_images(images, self.channels, at_least=8)
+        return _padded(self.layers, images, _margins(images.shape[-1], 4), _margins(images.shape[-2], 4))
 
 
 class DigitDiscriminator(nn.Module):  # type: ignore[misc]
@@ -138,6 +139,28 @@ def _normalised(channels: int, norm: Norm) -> list[nn.Module]:
     return [NORMS[norm](channels), nn.LeakyReLU(0.05)]
 
 
+MIN_PATCHES = 24
+"""Pixels per side: below this the last normalised map of `PatchDiscriminator` is one pixel, which is its own mean."""
+
+
+def _margins(side: int, multiple: int) -> tuple[int, int]:
+    """Pixels before and after that make a multiple of a side."""
+    missing = -side % multiple
+    return missing // 2, missing - missing // 2
+
+
+def _padded(
+    layers: nn.Module, images: torch.Tensor, x: tuple[int, int], y: tuple[int, int] | None = None
+) -> torch.Tensor:
+    """What layers make of images with margins, without the margins."""
+    # not mirrored: the gradient of that is not reproducible on a GPU
+    y = y or x
+    if not any((*x, *y)):
+        return layers(images)
+    made = layers(pad(images, (*x, *y), mode="replicate"))
+    return made[..., y[0] : y[0] + images.shape[-2], x[0] : x[0] + images.shape[-1]]
+
+
 class UNetGenerator(nn.Module):  # type: ignore[misc]
     """Images to images of the same size, halved down to one pixel and doubled back, each level with a way across.
 
@@ -147,7 +170,8 @@ class UNetGenerator(nn.Module):  # type: ignore[misc]
     Parameters
     ----------
     size : int, default=128
-        Height and width of the images: a power of 2, 32 or more. It has log2(size) levels.
+        Height and width of the images, 24 or more. Their edges are repeated up to a multiple of 16, and what was added
+        is cut off in the end. A level halves them as long as their side is even: five levels of 32 pixels.
     width : int, default=64
         Channels of the first level; they double with each level up to ``8 * width``.
     channels : int, default=3
@@ -160,13 +184,15 @@ class UNetGenerator(nn.Module):  # type: ignore[misc]
 
     def __init__(self, size: int = 128, *, width: int = 64, channels: int = 3) -> None:
         super().__init__()
-        if size < 32 or size & (size - 1):
-            raise UserError(f"size is {size}", expected="a power of 2, 32 or more; resize the images")
+        if size < MIN_PATCHES:
+            raise UserError(f"size is {size}", expected=f"{MIN_PATCHES} or more; resize the images")
         self.size = size
         self.channels = channels
-        n_levels = size.bit_length() - 1
+        self.margins = _margins(size, 16)
+        side = size + sum(self.margins)
+        n_levels = (side & -side).bit_length() - 1
         widths = [width * min(2**level, 8) for level in range(n_levels)]
-        # a map of one pixel, at the bottom, is its own mean: no InstanceNorm there
+        # a map of one pixel, at the bottom of a power of 2, is its own mean: no InstanceNorm there
         inner: nn.Module = nn.Sequential(
             nn.LeakyReLU(0.2), nn.Conv2d(widths[-2], widths[-1], 4, 2, padding=1), *_up(widths[-1], widths[-2])
         )
@@ -185,7 +211,7 @@ class UNetGenerator(nn.Module):  # type: ignore[misc]
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Images of the same shape, in [-1, 1]."""
         check_images(images, self.channels, size=self.size)
-        return self.layers(images)
+        return _padded(self.layers, images, self.margins)
 
 
 class PatchDiscriminator(nn.Module):  # type: ignore[misc]
@@ -198,7 +224,7 @@ class PatchDiscriminator(nn.Module):  # type: ignore[misc]
     ----------
     width : int, default=64
     channels : int, default=3
-        Of the images, whose sides are 32 or more.
+        Of the images, whose sides are 24 or more.
 
     Examples
     --------
@@ -220,7 +246,7 @@ class PatchDiscriminator(nn.Module):  # type: ignore[misc]
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Logits of shape (n, 1, rows of patches, columns of patches)."""
-        check_images(images, self.channels, at_least=32)
+        check_images(images, self.channels, at_least=MIN_PATCHES)
         return self.layers(images)
 
 

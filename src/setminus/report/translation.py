@@ -22,6 +22,8 @@ HEADINGS = {
 }
 PNG = b"\x89PNG\r\n\x1a\n"
 JUDGES = ("judge_domain", "judge_column", "rest", "column")
+DIRECTIONS = ("a_to_b", "b_to_a")
+BADGES = {"good": "ok", "train longer": "warn", "do not use": "fail"}
 LOSSES = (("generators", "generators"), ("discriminators", "discriminators"), ("cycle", "cycle"))
 
 
@@ -39,8 +41,9 @@ def translation_section(record: dict[str, Any]) -> dict[str, Any]:
         Names of the template.
     """
     task, metrics = record["task"], record["metrics"]
-    images, samples = task["images"], metrics["samples"]
+    images, factor = task["images"], metrics["factors"]["column"]
     verb = "changing" if task["role"] == "change" else "keeping"
+    also = f" and keeping {task['kept_column']}" if task["kept_column"] else ""
     a, b = task["folders"]
     plots = figures(_charts(record), "curve")
     return {
@@ -48,19 +51,19 @@ def translation_section(record: dict[str, Any]) -> dict[str, Any]:
         "headings": HEADINGS,
         "task": task,
         "rows": f"{images['a'] + images['b']:,} training and {images['a_held'] + images['b_held']:,} held-out images",
-        "title": f"{a} to {b} and back, {verb} {task['column']}",
-        "scores": _score_rows(record),
-        "judges": [{"name": name, **metrics["accuracy"][name]} for name in JUDGES],
+        "title": f"{a} to {b} and back, {verb} {task['column']}{also}",
+        "verdict": metrics["verdict"],
+        "badges": BADGES,
+        "directions": _directions(record, "directions"),
+        "baseline": _directions(record, "baseline") if metrics["baseline"] else [],
+        "judges": [{"name": name, **metrics["accuracy"][name]} for name in JUDGES if name in metrics["accuracy"]],
         "given": [
-            {"value": value, "a": metrics["given"]["a"][place], "b": metrics["given"]["b"][place]}
+            {"value": value, "a": factor["a"][place], "b": factor["b"][place]}
             for place, value in enumerate(task["values"])
         ],
-        "samples": [
-            {"name": a, "images": _checked(samples["a"]), "translated": _checked(samples["a_to_b"])},
-            {"name": b, "images": _checked(samples["b"]), "translated": _checked(samples["b_to_a"])},
-        ],
-        "training": record["config"]["translation"],
-        "size": record["config"]["size"],
+        "samples": _samples(metrics["samples"], (a, b)),
+        "baseline_samples": _samples(metrics["baseline_samples"], (a, b)) if metrics["baseline_samples"] else [],
+        "training": record["config"],
         "seconds_per_step": metrics["seconds_per_step"],
         "usage": _usage(record),
         "plots": plots,
@@ -68,42 +71,52 @@ def translation_section(record: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def summary(record: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Rows for the terminal: a result on held-out images, its fraction, the accuracy of the classifier behind it."""
-    column, change = record["task"]["column"], record["task"]["role"] == "change"
-    what = (
-        "classified as the other folder",
-        f"{column} {'changes' if change else 'stays'}",
-        f"all except {column} {'stays' if change else 'changes'}",
-    )
-    rows = []
-    for name, row in zip(what, _score_rows(record), strict=True):
-        judge = f"classifier accuracy {100 * row['judge']['accuracy']:.1f} % of {row['judge']['n']:,}"
-        rows.append((name, f"{100 * row['both']:.1f} %", judge))
-    return rows
+def summary(record: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """A table for the terminal: heads, and a row for each direction, also of plain CycleGAN where it was trained."""
+    heads = ["", "changed", "kept", "structure", "verdict"]
+    parts = [("directions", "")] + ([("baseline", " (plain CycleGAN)")] if record["metrics"]["baseline"] else [])
+    rows = [
+        [
+            f"{one['name']}{what}",
+            f"{100 * one['changed']:.1f} %",
+            f"{100 * one['kept']:.1f} %",
+            f"{one['structure']:.2f}",
+            one["verdict"],
+        ]
+        for part, what in parts
+        for one in _directions(record, part)
+    ]
+    return heads, rows
 
 
-def _score_rows(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """For each verdict the fraction of images that did as asked, in both directions and in each, and its classifier."""
-    changed, change = record["metrics"]["changed"], record["task"]["role"] == "change"
-    accuracy = record["metrics"]["accuracy"]
-    rows = []
-    for name, wanted in (("domain", True), ("column", change), ("rest", not change)):
-        fractions = {
-            group: changed[group][name] if wanted else 1 - changed[group][name]
-            for group in ("both", "a_to_b", "b_to_a")
-        }
-        rows.append({"name": name, "judge": accuracy["rest" if name == "rest" else f"judge_{name}"], **fractions})
-    return rows
+def _directions(record: dict[str, Any], part: str) -> list[dict[str, Any]]:
+    a, b = record["task"]["folders"]
+    names = dict(zip(DIRECTIONS, (f"{a} to {b}", f"{b} to {a}"), strict=True))
+    return [{"id": one, "name": names[one], **record["metrics"][part][one]} for one in DIRECTIONS]
+
+
+def _samples(strips: dict[str, str], folders: tuple[str, str]) -> list[dict[str, str]]:
+    return [
+        {"name": name, "before": _checked(strips[domain]), "after": _checked(strips[direction])}
+        for name, domain, direction in zip(folders, "ab", DIRECTIONS, strict=True)
+    ]
 
 
 def _charts(record: dict[str, Any]) -> list[Chart]:
-    curves, losses, column = record["metrics"]["curves"], record["metrics"]["losses"], record["task"]["column"]
-    names = (("domain", "folder"), ("column", column), ("rest", f"all except {column}"))
-    lines = [Line(curves["step"], curves[name], label) for name, label in names]
-    caption = "Fraction of held-out images whose prediction changes by the translation."
+    curves, losses = record["metrics"]["curves"], record["metrics"]["losses"]
+    lines = [
+        Line(curves["step"], [scores[name] for scores in curves[one["id"]]], f"{name}, {one['name']}")
+        for name in ("changed", "kept")
+        for one in _directions(record, "directions")
+    ]
     return [
-        Chart("What changes", "step", "fraction that changes", lines, caption=caption),
+        Chart(
+            "What changes and what stays",
+            "step",
+            "fraction",
+            lines,
+            caption="Fractions of held-out images, at evaluations during the training.",
+        ),
         Chart(
             "Losses",
             "step",

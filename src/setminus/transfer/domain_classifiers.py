@@ -32,7 +32,7 @@ from setminus.nn.batches import Batches
 from setminus.nn.networks import DigitClassifier, seeded
 from setminus.nn.passes import in_float32
 from setminus.nn.training import Loop, Task, TrainingConfig, train
-from setminus.transfer.translator import signed
+from setminus.transfer.networks import signed
 
 __all__ = [
     "ClassifierConfig",
@@ -164,7 +164,7 @@ def log_proba(network: nn.Module, x: torch.Tensor) -> torch.Tensor:
 Floats = NDArray[np.float64]
 
 EM_STEPS = 200
-"""More than enough for two classes."""
+"""More than enough for a few classes."""
 
 
 class DomainByColumn(nn.Module):  # type: ignore[misc]
@@ -216,20 +216,20 @@ class DomainByColumn(nn.Module):  # type: ignore[misc]
         return torch.logsumexp(log_z[:, None] + self.log_factors, dim=2)
 
 
-def smoothed_shares(z: ArrayLike) -> Floats:
-    """The frequencies of 0 and 1 among labels, with half a label added to each: neither is 0.
+def smoothed_shares(z: ArrayLike, n_values: int = 2) -> Floats:
+    """The frequencies of 0, 1, ... among labels, with half a label added to each: none is 0.
 
     Examples
     --------
     >>> smoothed_shares([0, 0, 0, 0]).tolist()
     [0.9, 0.1]
     """
-    counts = np.bincount(np.asarray(z, dtype=np.int64), minlength=2) + 0.5
+    counts = np.bincount(np.asarray(z, dtype=np.int64), minlength=n_values) + 0.5
     return np.asarray(counts / counts.sum())
 
 
 def shares_by_classifier(proba: ArrayLike, prior: ArrayLike) -> Floats:
-    """Maximum likelihood frequencies of the values among images without labels, from p(z|x) of shape (n, 2).
+    """Maximum likelihood frequencies of the values among images without labels, from p(z|x) of shape (n, K).
 
     Expectation maximisation of ``sum_x log sum_z p(z|x) / prior(z) * share(z)``, smoothed as `smoothed_shares`; `prior`
     has the frequencies in the data that the classifier was trained on.
@@ -240,27 +240,27 @@ def shares_by_classifier(proba: ArrayLike, prior: ArrayLike) -> Floats:
     [0.74, 0.26]
     """
     likelihood = np.asarray(proba, dtype=float) / np.asarray(prior, dtype=float)
-    shares = np.full(2, 0.5)
+    shares = np.full(likelihood.shape[1], 1 / likelihood.shape[1])
     for _ in range(EM_STEPS):
         joint = likelihood * shares
         counts = (joint / joint.sum(axis=1, keepdims=True)).sum(axis=0) + 0.5
         shares = counts / counts.sum()
-    return shares
+    return np.asarray(shares)
 
 
 def overlap_weights(y: ArrayLike, z: ArrayLike) -> Floats:
     """Weights of labelled images that make the column independent of the place (folder A, folder B, neither).
 
-    Whatever else differs between the folders is correlated with the column across folders, not within one. So both
-    values get the same weight within each place, and a place with one value only gets none:
-    ``weight = n(place) / (2 * n(place, value))``.
+    Whatever else differs between the folders is correlated with the column across folders, not within one. So all
+    values of a place get the same weight within it, and a place with one value only gets none:
+    ``weight = n(place) / (n_values(place) * n(place, value))``.
 
     Parameters
     ----------
     y : array of shape (n,)
         The place of each image: 0 in domain A, 1 in B, -1 in neither.
     z : array of shape (n,)
-        Its value, 0 or 1.
+        Its value: 0, 1, ...
 
     Returns
     -------
@@ -269,7 +269,7 @@ def overlap_weights(y: ArrayLike, z: ArrayLike) -> Floats:
     Raises
     ------
     ValueError
-        If no place has both values.
+        If no place has two values.
 
     Examples
     --------
@@ -280,13 +280,12 @@ def overlap_weights(y: ArrayLike, z: ArrayLike) -> Floats:
     weights = np.zeros(len(places))
     for place in np.unique(places):
         here = places == place
-        sizes = [np.sum(here & (values == value)) for value in (0, 1)]
-        if min(sizes) > 0:
-            for value in (0, 1):
-                weights[here & (values == value)] = here.sum() / (2 * sizes[value])
+        found, codes, counts = np.unique(values[here], return_inverse=True, return_counts=True)
+        if len(found) > 1:
+            weights[here] = here.sum() / (len(found) * counts[codes])
     if not np.any(weights):
         raise UserError(
-            "neither folder A nor folder B nor the other labelled images have both values of the column",
+            "neither folder A nor folder B nor the other labelled images have two values of the column",
             do="label images of both values in one of the three, so that it can be separated from other differences.",
         )
     return weights

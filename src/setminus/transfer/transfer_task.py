@@ -19,7 +19,7 @@ from setminus.nn.cyclegan import AdversarialTerm, CycleGAN, CycleGANWeights, cyc
 from setminus.nn.losses import Direction, log_density_ratio, orthogonal_generator_loss
 from setminus.nn.passes import adam, in_float32
 from setminus.nn.training import Loop, Task
-from setminus.transfer.translator import signed
+from setminus.transfer.networks import signed
 
 __all__ = ["CLAMP", "Judge", "OrthogonalRatio", "PairRatio", "TransferConfig", "TransferTask", "orthogonal_adversarial"]
 
@@ -179,7 +179,7 @@ class TransferTask(Task):
     Examples
     --------
     >>> from setminus.nn.training import TrainingConfig, train
-    >>> from setminus.transfer.translator import digit_networks
+    >>> from setminus.transfer.networks import digit_networks
     >>> task = TransferTask(digit_networks(8, 4, seed=0), *torch.rand(2, 6, 3, 8, 8), TransferConfig(batch_size=2))
     >>> outcome = train(task, TrainingConfig(steps=2))
     >>> sorted(outcome.history[-1])[:4]

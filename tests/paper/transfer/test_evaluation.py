@@ -9,7 +9,7 @@ from setminus_paper.transfer.evaluation import TransferJudge, measured_latents, 
 
 from setminus.datasets.colored_digits import BACKGROUND_COLORS, DIGIT_COLORS  # noqa: E402
 from setminus.nn.cyclegan import CycleGAN  # noqa: E402
-from setminus.transfer.translator import image_tensor, signed, translate  # noqa: E402
+from setminus.transfer.networks import image_tensor, signed, translate  # noqa: E402
 
 
 class Repainted(torch.nn.Module):

@@ -26,7 +26,7 @@ from setminus.transfer.domain_classifiers import (  # noqa: E402
     fit_domain_classifier,
     log_proba,
 )
-from setminus.transfer.translator import image_tensor  # noqa: E402
+from setminus.transfer.networks import image_tensor  # noqa: E402
 
 MODEL = ColoredDigits()
 CONFIG = ClassifierConfig(width=4, epochs=3, batch_size=64, average=0.9)

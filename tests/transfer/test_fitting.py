@@ -11,8 +11,8 @@ torch = pytest.importorskip("torch")
 Image = pytest.importorskip("PIL.Image")
 
 from setminus.nn.networks import DigitClassifier  # noqa: E402
-from setminus.transfer.folder_classifiers import deal_out  # noqa: E402
-from setminus.transfer.folder_translation import (  # noqa: E402
+from setminus.transfer.factor_classifiers import deal_out  # noqa: E402
+from setminus.transfer.fitting import (  # noqa: E402
     TranslationConfig,
     fit_translation,
     strip_png,
@@ -83,7 +83,7 @@ def test_a_ready_principal_takes_the_place_of_the_columns(images):
     assert made.classifiers.modules["principal"] is ready and "column" not in made.classifiers.modules
     with pytest.raises(ValueError, match=r"gives \(2, 10\)"):
         fit_translation(images, TINY, principal=DigitClassifier(10, width=2))
-    with pytest.raises(ValueError, match="expected role 'change'"):
+    with pytest.raises(ValueError, match="with a factor to keep"):
         fit_translation(images, replace(TINY, role="keep"), principal=ready)
 
 

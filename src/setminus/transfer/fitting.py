@@ -1,13 +1,15 @@
-"""Style transfer between a user's two folders: the factor in a column of labels is changed or kept."""
+"""Style transfer between two domains: the factor in a column of labels is changed or kept."""
 
 from __future__ import annotations
 
 import base64
+import copy
 import io
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -23,62 +25,94 @@ from setminus.nn.cyclegan import CycleGAN
 from setminus.nn.passes import Precision, fast_precision
 from setminus.nn.training import Loop, Observer, Outcome, TrainingConfig, train
 from setminus.progress import tracked
-from setminus.transfer.folder_classifiers import (
-    FolderClassifiers,
+from setminus.transfer.factor_classifiers import (
+    FactorClassifiers,
     Part,
     Role,
     check_principal,
     deal_out,
     fingerprint,
-    fit_folder_classifiers,
+    fit_factor_classifiers,
     restore_classifiers,
     store_classifiers,
 )
+from setminus.transfer.model_files import ImageTranslator
+from setminus.transfer.networks import check_width, networks_for, signed, translate
 from setminus.transfer.transfer_task import TransferConfig, TransferTask
-from setminus.transfer.translator import ImageTranslator, check_width, networks_for, signed, translate
+from setminus.transfer.verdict import DIRECTIONS, Verdict, edge_correlation, verdict, worst
 
-__all__ = ["FolderJudge", "FolderTranslation", "TranslationConfig", "fit_translation", "folder_notes", "strip_png"]
+__all__ = [
+    "Device",
+    "FittedTranslation",
+    "TranslationConfig",
+    "TranslationJudge",
+    "fit_translation",
+    "fitting_notes",
+    "pick_device",
+    "strip_png",
+]
 
-DIRECTIONS = ("a_to_b", "b_to_a")
 
-
-class FolderJudge:
-    """Fractions of held-out images whose predicted folder, column or rest changes by translation.
+class TranslationJudge:
+    """What held-out pictures are after translation, as classifiers see them.
 
     Parameters
     ----------
-    classifiers : FolderClassifiers
+    classifiers : FactorClassifiers
+    role : {"change", "keep"}
     a, b : Tensor of shape (n, 3, size, size)
-        Held-out images of each folder.
+        Held-out images of each domain.
     shown : int
-        Images of each folder in samples.
+        Images of each domain in samples.
     """
 
-    def __init__(self, classifiers: FolderClassifiers, a: torch.Tensor, b: torch.Tensor, shown: int = 8):
+    def __init__(
+        self, classifiers: FactorClassifiers, role: Role, a: torch.Tensor, b: torch.Tensor, shown: int = 8
+    ) -> None:
         self.classifiers = classifiers
+        # what is to move to the other domain's side, and what is to stay as it is
+        self.moves, self.stays = ("column", "rest") if role == "change" else ("rest", "value")
+        if "kept" in classifiers.modules:
+            self.stays = "kept"
         self.real = {"a_to_b": signed(a), "b_to_a": signed(b)}
         self.before = {direction: classifiers.verdicts(images) for direction, images in self.real.items()}
         self.shown = shown
 
-    def __call__(self, networks: CycleGAN) -> dict[str, Any]:
-        """The changed fractions of "domain", "column" and "rest" for "a_to_b", "b_to_a" and "both"."""
-        changed = {}
-        for direction in DIRECTIONS:
-            after = self.classifiers.verdicts(translate(getattr(networks, direction), self.real[direction]))
-            changed[direction] = {name: after[name] != old for name, old in self.before[direction].items()}
-        names = list(changed["a_to_b"])
-        both = {name: np.concatenate([changed[direction][name] for direction in DIRECTIONS]) for name in names}
-        return {
-            group: {name: round(float(one.mean()), 4) for name, one in shares.items()}
-            for group, shares in {**changed, "both": both}.items()
-        }
+    def __call__(self, networks: CycleGAN) -> dict[str, dict[str, float]]:
+        """Scores of each direction.
+
+        Returns
+        -------
+        dict of str to dict
+            For "a_to_b" and "b_to_a": "changed", the fraction of pictures with their own domain's side of the factor
+            to change that get the other's; "kept", the fraction whose other factor stays; "domain", the fraction
+            classified as the other domain; "structure" and "unrelated", the mean correlation of the edges of a picture
+            with those of its translation, and with those of the next picture's.
+        """
+        scores = {}
+        for own, direction in enumerate(DIRECTIONS):
+            real, before = self.real[direction], self.before[direction]
+            translated = translate(getattr(networks, direction), real)
+            after = self.classifiers.verdicts(translated)
+            has_own = before[self.moves] == own
+            rows = has_own if has_own.any() else np.ones_like(has_own)
+            fakes = translated.numpy()
+            shares = {
+                "changed": np.mean(after[self.moves][rows] != own),
+                "kept": np.mean(after[self.stays] == before[self.stays]),
+                "domain": np.mean(after["domain"] != own),
+                "structure": edge_correlation(real.numpy(), fakes).mean(),
+                "unrelated": edge_correlation(real.numpy(), np.roll(fakes, 1, axis=0)).mean(),
+            }
+            scores[direction] = {name: round(float(share), 4) for name, share in shares.items()}
+        return scores
 
     def strips(self, networks: CycleGAN) -> dict[str, Bytes]:
         """The first images and their translations: "a", "a_to_b", "b", "b_to_a", of shape (n, size, size, 3)."""
         rows = {}
-        for folder, direction in zip("ab", DIRECTIONS, strict=True):
+        for domain, direction in zip("ab", DIRECTIONS, strict=True):
             images = self.real[direction][: self.shown]
-            rows[folder] = from_signed_nchw(images.numpy())
+            rows[domain] = from_signed_nchw(images.numpy())
             rows[direction] = from_signed_nchw(translate(getattr(networks, direction), images).numpy())
         return rows
 
@@ -86,7 +120,7 @@ class FolderJudge:
         """The strips below each other, as one image of shape (4 * size, n * size, 3)."""
         strips = [np.concatenate(list(images), axis=1) for images in self.strips(networks).values()]
         widest = max(strip.shape[1] for strip in strips)
-        # a folder may have fewer held-out images than the other
+        # a domain may have fewer held-out images than the other
         white = [np.full((strip.shape[0], widest - strip.shape[1], 3), 255, np.uint8) for strip in strips]
         return np.concatenate([np.concatenate(pair, axis=1) for pair in zip(strips, white, strict=True)])
 
@@ -100,10 +134,11 @@ FEW = 100
 PLACES = {0: "folder A", 1: "folder B", UNLABELLED: "the images of neither folder"}
 
 
-def folder_notes(images: LabelledImages, classifiers: FolderClassifiers, role: Role, column: str) -> list[str]:
+def fitting_notes(images: LabelledImages, classifiers: FactorClassifiers, role: Role, column: str) -> list[str]:
     """Warnings before the long part: weak classifiers, columns and images; sentences without their full stop."""
     notes = []
-    sure, share_a, share_b = classifiers.accuracy["column"], classifiers.given["a"][0], classifiers.given["b"][0]
+    sure, factor = classifiers.accuracy["column"], classifiers.factors["column"]
+    share_a, share_b = factor.a[0], factor.b[0]
     if sure.accuracy < WEAK:
         notes.append(
             f"{column!r} is predicted with an accuracy of only {sure.accuracy:.0%} on {sure.n} held-out images, which "
@@ -143,45 +178,78 @@ N_LOGGED = 200
 """Logged losses of a training, about."""
 CLIP = 1.0
 """Largest norm of a gradient: one bad batch must not undo a thousand good ones."""
-FREE = ("steps", "every")
+FREE = ("steps", "every", "baseline")
 """Settings that may change when a training is resumed."""
+
+
+WARM_UP = 3
+"""Steps that are timed before the training, less the first."""
+DEFAULT_STEPS, DEFAULT_BATCH, DEFAULT_RATE, DEFAULT_WIDTH = 1_000, 16, 5e-4, 24
+"""Chosen on the development sets of ``python -m benchmarks translators``."""
+
+Device = Literal["auto", "cpu", "cuda", "mps"]
+
+
+def pick_device(device: Device) -> str:
+    """The device to train on: for "auto" a GPU where there is one.
+
+    Examples
+    --------
+    >>> pick_device("cpu")
+    'cpu'
+    """
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if device == "auto":
+        return next(name for name, available in there.items() if available)
+    if device not in there:
+        raise UserError(f"device is {device!r}", expected=f"one of {', '.join(get_args(Device))}")
+    if not there[device]:
+        raise UserError(f"device is {device!r}, which this machine does not have", do="choose cpu, or auto.")
+    return device
 
 
 @dataclass(frozen=True)
 class TranslationConfig:
-    """How two folders are translated into each other.
+    """How two domains are translated into each other.
 
     Parameters
     ----------
     role : {"change", "keep"}
-        "change" changes the column's factor and keeps the other differences between the folders; "keep" keeps it and
+        "change" changes the column's factor and keeps the other differences between the domains; "keep" keeps it and
         changes the others.
     steps, batch_size, rate
-        Training steps of generators and discriminators; images of each folder in a batch; learning rate of Adam.
+        Training steps of generators and discriminators; images of each domain in a batch; learning rate of Adam.
     width : int
         Channels of their first layers.
-    every : int
-        Steps between two evaluations, each with a grid of samples and a checkpoint.
+    every : int, optional
+        Steps between two evaluations, each with a grid of samples and a checkpoint; by default a quarter of all.
     clamp : float
-        The largest density ratio of the folders in the generators' loss, and the inverse of the smallest. A bound near
+        The largest density ratio of the domains in the generators' loss, and the inverse of the smallest. A bound near
         the true ratio (the paper has 9) would cut estimation errors on one side only.
     held_out : float
         Fraction of held-out images.
     judged : int
-        Maximum number of held-out images of each folder that are evaluated.
+        Maximum number of held-out images of each domain that are evaluated.
     classifier_width, classifier_steps : int
-        See `fit_folder_classifiers`.
+        See `fit_factor_classifiers`.
     seed : int
     precision : "32-true" or "bf16-mixed", optional
-        By default the faster one on this machine.
+        By default the faster one on the device.
+    device : {"auto", "cpu", "cuda", "mps"}
+    devices : int
+        Processes, one on each device; they share a batch.
+    threads : int, optional
+        Of each process; by default they are not changed.
+    baseline : bool
+        Train plain CycleGAN as well, with the same networks and steps, to compare.
     """
 
     role: Role
-    steps: int = 2_000
-    batch_size: int = 16
-    rate: float = 2e-4
-    width: int = 32
-    every: int = 500
+    steps: int = DEFAULT_STEPS
+    batch_size: int = DEFAULT_BATCH
+    rate: float = DEFAULT_RATE
+    width: int = DEFAULT_WIDTH
+    every: int | None = None
     clamp: float = 30.0
     held_out: float = 0.2
     judged: int = 256
@@ -189,57 +257,89 @@ class TranslationConfig:
     classifier_steps: int = 400
     seed: int = 0
     precision: Precision | None = None
+    device: Device = "cpu"
+    devices: int = 1
+    threads: int | None = None
+    baseline: bool = False
 
     def __post_init__(self) -> None:
         if self.role not in get_args(Role):
             raise UserError(f"role is {self.role!r}", expected=f"one of {', '.join(get_args(Role))}")
         check_width(self.width)
         check_width(self.classifier_width)
-        counts = ("steps", "batch_size", "every", "judged", "classifier_steps")
-        few = [f"{name} is {getattr(self, name)}" for name in counts if getattr(self, name) < 1]
+        pick_device(self.device)
+        counts = ("steps", "batch_size", "every", "judged", "classifier_steps", "devices", "threads")
+        given = {name: getattr(self, name) for name in counts if getattr(self, name) is not None}
+        few = [f"{name} is {count!r}" for name, count in given.items() if not isinstance(count, int) or count < 1]
         if few:
-            raise UserError(f"{', '.join(few)}", expected="at least 1")
+            raise UserError(f"{', '.join(few)}", expected="a whole number of at least 1")
         if not self.clamp >= 1 or not self.rate > 0:
             raise UserError(f"clamp is {self.clamp}, rate is {self.rate}", expected="a clamp from 1 on, a rate above 0")
+
+    def training(self) -> TrainingConfig:
+        """Settings of the training loop."""
+        device, every = pick_device(self.device), self.every or max(1, self.steps // 4)
+        return TrainingConfig(
+            steps=self.steps,
+            seed=self.seed,
+            clip=CLIP,
+            log_every=max(1, self.steps // N_LOGGED),
+            evaluate_every=every,
+            checkpoint_every=every,
+            precision=self.precision or fast_precision(device),
+            accelerator=device,
+            devices=self.devices,
+            threads=self.threads,
+            # operations of a GPU need settings of its libraries for that
+            deterministic=device == "cpu",
+        )
 
 
 # eq=False: comparing networks has no meaning here
 @dataclass(frozen=True, eq=False)
-class FolderTranslation:
+class FittedTranslation:
     """A fitted translation.
 
     Parameters
     ----------
     translator : ImageTranslator
-    classifiers : FolderClassifiers
+    classifiers : FactorClassifiers
         With their accuracy on held-out images.
     scores : dict
-        The final scores of `FolderJudge`.
+        The final scores of `TranslationJudge`, and for each direction the "verdict".
     strips : dict of str to uint8 array
-        Held-out images and their translations, see `FolderJudge.strips`.
+        Held-out images and their translations, see `TranslationJudge.strips`.
     outcome : Outcome
         Scores and losses during training.
     images : dict of str to int
-        Numbers of training and held-out images of each folder.
+        Numbers of training and held-out images of each domain.
+    baseline : dict
+        The scores of plain CycleGAN, and its "strips"; empty without it.
     """
 
     translator: ImageTranslator
-    classifiers: FolderClassifiers
+    classifiers: FactorClassifiers
     scores: dict[str, Any]
     strips: dict[str, Bytes]
     outcome: Outcome
     images: dict[str, int]
+    baseline: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> Verdict:
+        """That of the worse direction."""
+        return worst([self.scores[direction]["verdict"] for direction in DIRECTIONS])
 
 
 class _WatchedTask(TransferTask):
     """A translation that shows a grid of samples at each evaluation."""
 
-    judge: FolderJudge
+    judge: TranslationJudge
     look: Callable[[int, Bytes], None] | None = None
 
     def evaluate(self, loop: Loop) -> dict[str, Any]:
         scores = super().evaluate(loop)
-        if self.look is not None:
+        if self.look is not None and loop.fabric.is_global_zero:
             self.look(loop.index + 1, self.judge.grid(self.networks))
         return scores
 
@@ -252,11 +352,11 @@ def fit_translation(
     principal_prior: Any = "uniform",
     folder: Path | None = None,
     resume: bool = False,
-    checked: Callable[[FolderClassifiers, dict[str, int]], None] | None = None,
+    checked: Callable[[FactorClassifiers, float | None], None] | None = None,
     look: Callable[[int, Bytes], None] | None = None,
     observers: Sequence[Observer] = (),
-) -> FolderTranslation:
-    """Learn to translate the pictures of two folders into each other.
+) -> FittedTranslation:
+    """Learn to translate the pictures of two domains into each other.
 
     Parameters
     ----------
@@ -272,7 +372,7 @@ def fit_translation(
         For classifiers and checkpoints, from which `resume` goes on.
     resume : bool
     checked : callable, optional
-        Called with the classifiers and the numbers of images, before the long part begins.
+        Called with the classifiers and the seconds of a step, if they were measured, before the long part begins.
     look : callable, optional
         Called with the number of steps and a grid of samples: A, A to B, B, B to A.
     observers : sequence of Observer
@@ -291,57 +391,82 @@ def fit_translation(
     >>> z = np.where(rng.random(80) < 0.8, y, 1 - y)
     >>> x = np.stack([200 * z, 200 * y, 0 * y], axis=1).astype(np.uint8)[:, None, None].repeat(12, 1).repeat(12, 2)
     >>> config = TranslationConfig("change", steps=1, width=2, batch_size=4, classifier_width=2, classifier_steps=60)
-    >>> made = fit_translation(LabelledImages(x, y, z, ("dark", "red"), ()), config)
+    >>> made = fit_translation(LabelledImages(x, y, z, ("dark", "red")), config)
     >>> made.translator.translate(x[:3]).shape
     (3, 12, 12, 3)
     """
     size = images.x.shape[1]
     networks = networks_for(size, config.width, seed=config.seed)
+    training = config.training()
     parts = deal_out(images, config.held_out, config.seed)
     if principal is not None:
-        if config.role != "change":
-            raise UserError("a principal classifier came with role 'keep'", expected="role 'change'")
+        if config.role != "change" or images.kept is not None:
+            raise UserError("a principal classifier came with a factor to keep", expected="a factor to change only")
         check_principal(principal, signed(parts[0].x[:2]))
     with tracked("train the classifiers"):
         classifiers = _classifiers(images, parts, config, principal, principal_prior, folder, resume)
     train_part, held_out = parts
     judged = [_some(images, config.judged, config.seed) for images in (held_out.a, held_out.b)]
     counts = {"a": len(train_part.a), "b": len(train_part.b), "a_held": len(judged[0]), "b_held": len(judged[1])}
+    judge = TranslationJudge(classifiers, config.role, *judged)
+    settings = TransferConfig(batch_size=config.batch_size, rate=config.rate, seed=config.seed, decay_end=config.steps)
+    data = (train_part.a, train_part.b, settings)
+    log_ratio = classifiers.log_ratio(config.role, config.clamp)
     if checked is not None:
-        checked(classifiers, counts)
-    judge = FolderJudge(classifiers, *judged)
-    task = _WatchedTask(
-        networks,
-        train_part.a,
-        train_part.b,
-        TransferConfig(batch_size=config.batch_size, rate=config.rate, seed=config.seed, decay_end=config.steps),
-        log_ratio=classifiers.log_ratio(config.role, config.clamp),
-        judge=judge,
-    )
+        trial = TransferTask(copy.deepcopy(networks), *data, log_ratio=log_ratio)
+        # processes are started once, for the training itself
+        checked(classifiers, _seconds_per_step(trial, training) if config.devices == 1 else None)
+    task = _WatchedTask(networks, *data, log_ratio=log_ratio, judge=judge)
     task.look = look
-    training = TrainingConfig(
-        steps=config.steps,
-        seed=config.seed,
-        clip=CLIP,
-        log_every=max(1, config.steps // N_LOGGED),
-        evaluate_every=config.every,
-        checkpoint_every=config.every,
-        precision=config.precision or fast_precision(),
-        threads=None,
-    )
-    checkpoints = None if folder is None else folder / "training"
     with tracked("train the generators"):
+        checkpoints = None if folder is None else folder / "training"
         outcome = train(task, training, folder=checkpoints, resume=resume, observers=observers)
-    for network in (networks.a_to_b, networks.b_to_a):
-        network.eval()
-    return FolderTranslation(
-        ImageTranslator(networks.a_to_b, networks.b_to_a, size, config.width),
+    baseline: dict[str, Any] = {}
+    if config.baseline:
+        plain = networks_for(size, config.width, seed=config.seed)
+        with tracked("train plain CycleGAN"):
+            checkpoints = None if folder is None else folder / "baseline"
+            plain_task = TransferTask(plain, *data, judge=judge)
+            baseline = _scores(train(plain_task, training, folder=checkpoints, resume=resume))
+        baseline["strips"] = judge.strips(_at_rest(plain))
+    return FittedTranslation(
+        ImageTranslator(_at_rest(networks).a_to_b, networks.b_to_a, size, config.width),
         classifiers,
-        {key: value for key, value in outcome.evaluations[-1].items() if key != "step"},
+        _scores(outcome),
         judge.strips(networks),
         outcome,
         counts,
+        baseline,
     )
+
+
+def _at_rest(networks: CycleGAN) -> CycleGAN:
+    for network in (networks.a_to_b, networks.b_to_a):
+        network.cpu().eval()
+    return networks
+
+
+def _scores(outcome: Outcome) -> dict[str, Any]:
+    """The last scores of each direction, with their verdict."""
+    curves = {direction: [one[direction] for one in outcome.evaluations] for direction in DIRECTIONS}
+    return {direction: {**curve[-1], "verdict": verdict(curve[-1], curve)} for direction, curve in curves.items()}
+
+
+def _seconds_per_step(trial: TransferTask, training: TrainingConfig) -> float:
+    """The time of a step, by a few whose result is thrown away."""
+    times: list[float] = []
+    few = TrainingConfig(
+        **{
+            **asdict(training),
+            "steps": WARM_UP,
+            "log_every": 1,
+            "evaluate_every": 0,
+            "checkpoint_every": 0,
+        }
+    )
+    with tracked("time a step"):
+        train(trial, few, observers=[lambda step, values: times.append(time.perf_counter())])
+    return (times[-1] - times[0]) / (WARM_UP - 1)
 
 
 def _some(images: torch.Tensor, max_images: int, seed: int) -> torch.Tensor:
@@ -359,7 +484,7 @@ def _classifiers(
     principal_prior: Any,
     folder: Path | None,
     resume: bool,
-) -> FolderClassifiers:
+) -> FactorClassifiers:
     """Those of a resumed training, or new ones."""
     settings = {key: value for key, value in asdict(config).items() if key not in FREE}
     identity = {**settings, "images": fingerprint(images), "principal": principal is not None}
@@ -373,7 +498,7 @@ def _classifiers(
             principal=principal,
             principal_prior=principal_prior,
         )
-    classifiers = fit_folder_classifiers(
+    classifiers = fit_factor_classifiers(
         *parts,
         config.role,
         width=config.classifier_width,
@@ -387,8 +512,8 @@ def _classifiers(
     return classifiers
 
 
-def strip_png(images: NDArray[np.uint8]) -> str:
-    """Images of shape (n, height, width, 3) in one row, as a PNG in base64, for a record.
+def strip_png(images: NDArray[np.uint8], per_row: int | None = None) -> str:
+    """Images of shape (n, height, width, 3) in rows, by default in one, as a PNG in base64, for a record.
 
     Examples
     --------
@@ -401,6 +526,11 @@ def strip_png(images: NDArray[np.uint8]) -> str:
         raise UserError(
             f"images are {images.dtype} of shape {images.shape}", expected="uint8 of shape (n, height, width, 3), n > 0"
         )
+    columns = per_row or len(images)
+    missing = np.full((-len(images) % columns, *images.shape[1:]), 255, np.uint8)
+    rows = np.concatenate([images, missing]).reshape(-1, columns, *images.shape[1:])
     buffer = io.BytesIO()
-    Image.fromarray(np.concatenate(list(images), axis=1)).save(buffer, format="PNG", optimize=True)
+    Image.fromarray(np.concatenate([np.concatenate(list(row), axis=1) for row in rows])).save(
+        buffer, format="PNG", optimize=True
+    )
     return base64.b64encode(buffer.getvalue()).decode("ascii")

@@ -1,4 +1,4 @@
-"""The classifiers that a translation between two folders needs, their accuracy on held-out images, and their files."""
+"""The classifiers that a translation between two domains needs, their accuracy on held-out images, and their files."""
 
 from __future__ import annotations
 
@@ -26,18 +26,19 @@ from setminus.transfer.domain_classifiers import (
     shares_by_classifier,
     smoothed_shares,
 )
+from setminus.transfer.networks import classifier_for, image_tensor
 from setminus.transfer.transfer_task import OrthogonalRatio, PairRatio
-from setminus.transfer.translator import classifier_for, image_tensor
 
 __all__ = [
-    "FolderClassifiers",
+    "Factor",
+    "FactorClassifiers",
     "HeldOutAccuracy",
     "Part",
     "Role",
     "check_principal",
     "deal_out",
     "fingerprint",
-    "fit_folder_classifiers",
+    "fit_factor_classifiers",
     "held_out_accuracy",
     "restore_classifiers",
     "store_classifiers",
@@ -49,38 +50,47 @@ Ints = NDArray[np.int64]
 # eq=False: comparing arrays field by field has no single truth value
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Images with their folder and label.
+    """Images with their domain and labels.
 
     Parameters
     ----------
     x : uint8 Tensor of shape (n, 3, size, size)
     y : int array of shape (n,)
-        0 in folder A, 1 in B, -1 in neither.
+        0 in domain A, 1 in B, -1 in neither.
     z : int array of shape (n,)
-        The column's value, 0 or 1; -1 where there is no label.
+        The column's value: 0, 1, ...; -1 where there is no label.
+    kept : int array of shape (n,), optional
+        The values of a second column, which is kept, likewise.
     """
 
     x: torch.Tensor
     y: Ints
     z: Ints
+    kept: Ints | None = None
 
     def take(self, rows: NDArray[np.bool_]) -> Part:
         """The images of a mask."""
-        return Part(self.x[torch.from_numpy(rows)], self.y[rows], self.z[rows])
+        kept = None if self.kept is None else self.kept[rows]
+        return Part(self.x[torch.from_numpy(rows)], self.y[rows], self.z[rows], kept)
+
+    @property
+    def by_kept(self) -> Part:
+        """The same images with the second column in the first one's place."""
+        return Part(self.x, self.y, self.z if self.kept is None else self.kept)
 
     @property
     def a(self) -> torch.Tensor:
-        """The images of folder A."""
+        """The images of domain A."""
         return self.take(self.y == 0).x
 
     @property
     def b(self) -> torch.Tensor:
-        """The images of folder B."""
+        """The images of domain B."""
         return self.take(self.y == 1).x
 
     @property
     def labelled(self) -> Part:
-        """The images with a label, in a folder or not."""
+        """The images with a label, in a domain or not."""
         return self.take(self.z != UNLABELLED)
 
     @property
@@ -90,7 +100,7 @@ class Part:
 
 
 def deal_out(images: LabelledImages, share: float, seed: int) -> tuple[Part, Part]:
-    """Hold out a share of the images of each folder and value, at random.
+    """Hold out a share of the images of each domain and value, at random.
 
     Returns
     -------
@@ -116,7 +126,7 @@ def deal_out(images: LabelledImages, share: float, seed: int) -> tuple[Part, Par
         rows = np.flatnonzero(images.y == place)
         if place != UNLABELLED and not held_out[rows].any():
             held_out[rows[-1]] = True
-    whole = Part(image_tensor(images.x), images.y, images.z)
+    whole = Part(image_tensor(images.x), images.y, images.z, images.kept)
     return whole.take(~held_out), whole.take(held_out)
 
 
@@ -165,34 +175,52 @@ def held_out_accuracy(predicted: NDArray[Any], truth: NDArray[Any], weights: NDA
 Role = Literal["change", "keep"]
 """Whether the column's factor is changed or kept."""
 
-COLUMN_PRIOR = (0.5, 0.5)
-"""The frequencies of the values under `overlap_weights`."""
 BATCH_SIZE = 64
 MAX_EPOCHS = 20
 """A limit against overfitting where there are few images."""
 
 
+@dataclass(frozen=True)
+class Factor:
+    """What is known of a column besides its classifiers.
+
+    Parameters
+    ----------
+    prior : list of float
+        The frequencies of its values under `overlap_weights`, with which its classifiers are trained.
+    a, b : list of float
+        p(z|A) and p(z|B).
+    """
+
+    prior: list[float]
+    a: list[float]
+    b: list[float]
+
+
 # eq=False: comparing networks has no meaning here
 @dataclass(frozen=True, eq=False)
-class FolderClassifiers:
-    """Classifiers of the folder and of the column; the generators never train against those named "judge_...".
+class FactorClassifiers:
+    """Classifiers of the domain and of columns; the generators never train against those named "judge_...".
 
     Parameters
     ----------
     modules : dict of str to Module
-        "column" (or a ready "principal"), "judge_domain", "judge_column", and "domain" where the column is to change.
-    given : dict of str to list
-        p(z|A) at "a", p(z|B) at "b".
+        "column" (or a ready "principal"), "judge_domain", "judge_column", and "judge_rest", of the domain without the
+        column; "domain" where the column is to change; "kept" and "judge_kept" of a second column, which is kept, in
+        place of the last two.
+    factors : dict of str to Factor
+        Of "column", and of "kept".
     domain_prior : list of two numbers
         The frequencies of A and B in the training images of "domain" and "judge_domain".
     principal_prior : two numbers or "uniform"
         Of a ready principal classifier.
     accuracy : dict of str to HeldOutAccuracy
-        Of "column", "judge_domain", "judge_column", and of "rest": the folder predicted without the column.
+        Of "column", "judge_domain", "judge_column", and of "rest": the second column, or the domain predicted without
+        the column.
     """
 
     modules: dict[str, nn.Module]
-    given: dict[str, list[float]]
+    factors: dict[str, Factor]
     domain_prior: list[float]
     principal_prior: Any = "uniform"
     accuracy: dict[str, HeldOutAccuracy] = field(default_factory=dict)
@@ -200,8 +228,8 @@ class FolderClassifiers:
     def log_ratio(self, role: Role, clamp: float) -> nn.Module:
         r"""The log of P(z2) / Q(z2), for the generators.
 
-        To change the column, z1 is the column and z2 every other difference: ``full \ principal``. To keep it, z2 is
-        the column.
+        To keep a column, z2 is that column. To change it without another that is kept, z1 is the column and z2 every
+        other difference: ``full \ principal``.
 
         Parameters
         ----------
@@ -216,8 +244,10 @@ class FolderClassifiers:
         """
         bounds = (1 / clamp, clamp)
         if role == "keep":
-            return OrthogonalRatio(self._by_column("column"), clamp=bounds)
-        principal = self.modules.get("principal") or self._by_column("column")
+            return OrthogonalRatio(self._by("column"), clamp=bounds)
+        if "kept" in self.modules:
+            return OrthogonalRatio(self._by("kept"), clamp=bounds)
+        principal = self.modules.get("principal") or self._by("column")
         return PairRatio(
             self.modules["domain"],
             principal,
@@ -227,21 +257,34 @@ class FolderClassifiers:
         )
 
     def verdicts(self, images: torch.Tensor) -> dict[str, NDArray[np.int64]]:
-        """The judges' predictions, 0 or 1: folder ("domain"), value ("column"), folder without the column ("rest")."""
-        domain = log_proba(self.modules["judge_domain"], images)
-        column = log_proba(self.modules["judge_column"], images)
-        by_column = log_proba(self._by_column("judge_column"), images)
-        of_domain = domain - torch.tensor(self.domain_prior).log()
-        found = {"domain": domain, "column": column, "rest": of_domain - by_column}
+        """The judges' predictions for each image.
+
+        Returns
+        -------
+        dict of str to int array of shape (n,)
+            0 or 1: the domain ("domain"), the domain by the column alone ("column") and without it ("rest"). The values
+            of the column ("value") and of a second one ("kept").
+        """
+        domain, of_column = log_proba(self.modules["judge_domain"], images), self._by("judge_column")
+        by_column = log_proba(of_column, images)
+        found = {
+            "domain": domain,
+            "column": by_column,
+            "value": log_proba(of_column.column, images),
+        }
+        if "kept" in self.modules:
+            of_kept = self._by("judge_kept")
+            found |= {"rest": log_proba(of_kept, images), "kept": log_proba(of_kept.column, images)}
+        else:
+            found["rest"] = log_proba(self.modules["judge_rest"], images)
         return {name: values.argmax(1).numpy() for name, values in found.items()}
 
-    def _by_column(self, name: str) -> DomainByColumn:
-        return DomainByColumn(
-            self.modules[name], column_prior=COLUMN_PRIOR, given_a=self.given["a"], given_b=self.given["b"]
-        )
+    def _by(self, name: str) -> DomainByColumn:
+        factor = self.factors[name.removeprefix("judge_")]
+        return DomainByColumn(self.modules[name], column_prior=factor.prior, given_a=factor.a, given_b=factor.b)
 
 
-def fit_folder_classifiers(
+def fit_factor_classifiers(
     train: Part,
     held_out: Part,
     role: Role,
@@ -251,7 +294,7 @@ def fit_folder_classifiers(
     seed: int,
     principal: nn.Module | None = None,
     principal_prior: Any = "uniform",
-) -> FolderClassifiers:
+) -> FactorClassifiers:
     """Train every classifier that the translation and its evaluation need.
 
     Parameters
@@ -271,51 +314,60 @@ def fit_folder_classifiers(
     Raises
     ------
     ValueError
-        If the images predict the column no better than guessing.
+        If the images predict a column no better than guessing.
     """
     size = train.x.shape[-1]
 
-    def fit(part: Part, target: NDArray[np.int64], weights: NDArray[Any] | None, seed: int) -> nn.Module:
+    def fit(part: Part, target: Ints, weights: NDArray[Any] | None, seed: int, n_classes: int = 2) -> nn.Module:
         batches = max(1, len(target) // BATCH_SIZE)
         epochs = min(MAX_EPOCHS, math.ceil(steps / batches))
         # the window of the moving average is a fixed share of all steps
         average = max(0.5, 1 - 8 / (epochs * batches))
         config = ClassifierConfig(width=width, epochs=epochs, batch_size=BATCH_SIZE, average=average)
         rows = None if weights is None else torch.from_numpy(weights).float()
-        network = classifier_for(size, width, seed=seed)
+        network = classifier_for(size, width, seed=seed, n_classes=n_classes)
         return fit_domain_classifier(part.x, torch.from_numpy(target), config, seed=seed, weights=rows, network=network)
 
-    known, folders = train.labelled, train.in_folders
-    weights = overlap_weights(known.y, known.z)
-    # rows without weight would only fill up batches
-    useful = known.take(weights > 0)
-    weights = weights[weights > 0]
     # the judges have other initial weights and batches
     other = seed + 1_000
-    modules = {"judge_column": fit(useful, useful.z, weights, other)}
-    if principal is None:
-        modules["column"] = fit(useful, useful.z, weights, seed)
-    column = modules.get("column", modules["judge_column"])
-    accuracy = {"judge_column": _column_accuracy(modules["judge_column"], held_out)}
-    accuracy["column"] = _column_accuracy(column, held_out)
-    _check_column(accuracy["column"])
+    modules: dict[str, nn.Module] = {}
+    factors: dict[str, Factor] = {}
+    accuracy: dict[str, HeldOutAccuracy] = {}
+    columns = {"column": (train, held_out)}
+    if train.kept is not None:
+        columns["kept"] = (train.by_kept, held_out.by_kept)
+    for name, (part, unseen) in columns.items():
+        known = part.labelled
+        weights = overlap_weights(known.y, known.z)
+        n_values = int(known.z.max()) + 1
+        # rows without weight would only fill up batches
+        useful, weights = known.take(weights > 0), weights[weights > 0]
+        modules[f"judge_{name}"] = fit(useful, useful.z, weights, other, n_values)
+        if name == "kept" or principal is None:
+            modules[name] = fit(useful, useful.z, weights, seed, n_values)
+        network = modules.get(name, modules[f"judge_{name}"])
+        for which in (f"judge_{name}", name):
+            accuracy[which] = _column_accuracy(modules.get(which, network), unseen)
+        _check_column(accuracy[name])
+        prior = np.bincount(useful.z, weights, n_values) / weights.sum()
+        shares = [_given(part.take(part.y == place), network, prior) for place in (0, 1)]
+        factors[name] = Factor(prior.tolist(), *shares)
     if principal is not None:
         modules["principal"] = principal
+    folders = train.in_folders
     modules["judge_domain"] = fit(folders, folders.y, None, other)
-    if role == "change":
-        modules["domain"] = fit(folders, folders.y, None, seed)
-    found = FolderClassifiers(
-        modules,
-        given={"a": _given(train.take(train.y == 0), column), "b": _given(train.take(train.y == 1), column)},
-        domain_prior=(np.bincount(folders.y, minlength=2) / len(folders.y)).tolist(),
-        principal_prior=principal_prior,
-        accuracy=accuracy,
-    )
+    if "kept" not in modules:
+        modules["judge_rest"] = fit(folders, folders.y, _without_column(folders, modules["judge_column"]), other)
+        if role == "change":
+            modules["domain"] = fit(folders, folders.y, None, seed)
+    domain_prior = (np.bincount(folders.y, minlength=2) / len(folders.y)).tolist()
+    found = FactorClassifiers(modules, factors, domain_prior, principal_prior, accuracy)
     judged = held_out.in_folders
     verdicts = found.verdicts(judged.x)
     balanced = 1 / np.bincount(judged.y, minlength=2)[judged.y]
     accuracy["judge_domain"] = held_out_accuracy(verdicts["domain"], judged.y, balanced)
-    accuracy["rest"] = held_out_accuracy(verdicts["rest"], judged.y, balanced)
+    rest = held_out_accuracy(verdicts["rest"], judged.y, balanced)
+    accuracy["rest"] = accuracy.pop("judge_kept", rest)
     return found
 
 
@@ -354,6 +406,20 @@ def check_principal(principal: nn.Module, probe: torch.Tensor) -> None:
         )
 
 
+def _without_column(folders: Part, column: nn.Module) -> NDArray[np.float64] | None:
+    """Weights under which the column predicts nothing of the domain, by labels, and by predictions where there is none.
+
+    A classifier with these weights learns the other differences directly. The quotient of two classifiers would be
+    exact as well, but is far off on the rare combinations of factors, which is what a translation makes.
+    """
+    z = np.where(folders.z == UNLABELLED, log_proba(column, folders.x).argmax(1).numpy(), folders.z)
+    try:
+        return overlap_weights(z, folders.y)
+    except UserError:
+        # the column alone separates the domains
+        return None
+
+
 def _column_accuracy(column: nn.Module, held_out: Part) -> HeldOutAccuracy:
     known = held_out.labelled
     try:
@@ -380,12 +446,12 @@ def _check_column(found: HeldOutAccuracy) -> None:
         )
 
 
-def _given(folder: Part, column: nn.Module) -> list[float]:
-    """p(z|domain): by the labels, or by the classifier's predictions in a folder without labels."""
+def _given(folder: Part, column: nn.Module, prior: NDArray[np.float64]) -> list[float]:
+    """p(z|domain): by the labels, or by the classifier's predictions in a domain without labels."""
     known = folder.labelled
     if len(known.z):
-        return [float(share) for share in smoothed_shares(known.z)]
-    return [float(share) for share in shares_by_classifier(log_proba(column, folder.x).exp().numpy(), COLUMN_PRIOR)]
+        return [float(share) for share in smoothed_shares(known.z, len(prior))]
+    return [float(share) for share in shares_by_classifier(log_proba(column, folder.x).exp().numpy(), prior)]
 
 
 def fingerprint(images: LabelledImages) -> str:
@@ -399,12 +465,13 @@ def fingerprint(images: LabelledImages) -> str:
     (True, False)
     """
     digest = hashlib.sha256()
-    for array in (images.x, images.y, images.z):
-        digest.update(np.ascontiguousarray(array).data)
+    for array in (images.x, images.y, images.z, images.kept):
+        if array is not None:
+            digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
 
 
-def store_classifiers(folder: Path, classifiers: FolderClassifiers, identity: dict[str, Any]) -> None:
+def store_classifiers(folder: Path, classifiers: FactorClassifiers, identity: dict[str, Any]) -> None:
     """Write classifiers for `restore_classifiers`; `identity` identifies their images and settings."""
     own = {name: dict(one.state_dict()) for name, one in classifiers.modules.items() if name != "principal"}
     save_checkpoint(
@@ -413,7 +480,7 @@ def store_classifiers(folder: Path, classifiers: FolderClassifiers, identity: di
         {
             "identity": identity,
             "modules": own,
-            "given": classifiers.given,
+            "factors": {name: asdict(one) for name, one in classifiers.factors.items()},
             "domain_prior": classifiers.domain_prior,
             "accuracy": {name: asdict(one) for name, one in classifiers.accuracy.items()},
         },
@@ -428,7 +495,7 @@ def restore_classifiers(
     width: int,
     principal: nn.Module | None = None,
     principal_prior: Any = "uniform",
-) -> FolderClassifiers:
+) -> FactorClassifiers:
     """Read what `store_classifiers` wrote, or raise an error if images or settings differ or the file is damaged."""
     _, state = load_checkpoint(folder)
     stored = state["identity"]
@@ -440,10 +507,11 @@ def restore_classifiers(
         )
     modules: dict[str, nn.Module] = {}
     for name, weights in state["modules"].items():
-        network = classifier_for(size, width, seed=0)
+        network = classifier_for(size, width, seed=0, n_classes=len(weights["head.bias"]))
         network.load_state_dict(weights)
         modules[name] = network.eval()
     if principal is not None:
         modules["principal"] = principal
     accuracy = {name: HeldOutAccuracy(**one) for name, one in state["accuracy"].items()}
-    return FolderClassifiers(modules, state["given"], state["domain_prior"], principal_prior, accuracy)
+    factors = {name: Factor(**one) for name, one in state["factors"].items()}
+    return FactorClassifiers(modules, factors, state["domain_prior"], principal_prior, accuracy)

@@ -8,22 +8,23 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from setminus.transfer import folder_classifiers  # noqa: E402
-from setminus.transfer.folder_classifiers import (  # noqa: E402
+from setminus.transfer import factor_classifiers  # noqa: E402
+from setminus.transfer.factor_classifiers import (  # noqa: E402
+    Factor,
     check_principal,
     deal_out,
-    fit_folder_classifiers,
+    fit_factor_classifiers,
     held_out_accuracy,
 )
-from setminus.transfer.folder_translation import folder_notes  # noqa: E402
-from setminus.transfer.translator import signed  # noqa: E402
+from setminus.transfer.fitting import fitting_notes  # noqa: E402
+from setminus.transfer.networks import signed  # noqa: E402
 from tests.made_pictures import folder_squares, painted_squares  # noqa: E402
 
 QUICK = {"width": 4, "steps": 150, "seed": 0}
 
 
 def fitted(images, role, **options):
-    return fit_folder_classifiers(*deal_out(images, 0.2, 0), role, **{**QUICK, **options})
+    return fit_factor_classifiers(*deal_out(images, 0.2, 0), role, **{**QUICK, **options})
 
 
 @pytest.fixture(scope="module", params=["change", "keep"])
@@ -60,8 +61,8 @@ def test_the_generators_classifiers_are_not_the_judges(learned):
 
 def test_shares_are_those_of_the_labels(learned):
     _, _, classifiers = learned
-    assert classifiers.given["a"][0] == pytest.approx(0.9, abs=0.05)
-    assert classifiers.given["b"][0] == pytest.approx(0.1, abs=0.05)
+    assert classifiers.factors["column"].a[0] == pytest.approx(0.9, abs=0.05)
+    assert classifiers.factors["column"].b[0] == pytest.approx(0.1, abs=0.05)
     assert sum(classifiers.domain_prior) == pytest.approx(1)
 
 
@@ -75,8 +76,8 @@ def test_labels_elsewhere_are_enough_and_shares_are_then_estimated():
         z=np.concatenate([np.full(600, -1), more.z1]),
     )
     classifiers = fitted(joined, "change")
-    assert classifiers.given["a"][0] == pytest.approx(0.9, abs=0.07)
-    assert classifiers.given["b"][0] == pytest.approx(0.1, abs=0.07)
+    assert classifiers.factors["column"].a[0] == pytest.approx(0.9, abs=0.07)
+    assert classifiers.factors["column"].b[0] == pytest.approx(0.1, abs=0.07)
 
 
 def test_a_column_that_does_not_show_stops_before_anything_long():
@@ -94,7 +95,7 @@ def test_too_few_labels_to_hold_any_out():
         fitted(replace(images, z=z), "change")
     # one right image of each value could be luck, and is no reason to say that nothing can be seen
     with pytest.raises(ValueError, match="only 2 labelled images are held out"):
-        folder_classifiers._check_column(held_out_accuracy(np.array([0, 1]), np.array([0, 1]), np.ones(2)))
+        factor_classifiers._check_column(held_out_accuracy(np.array([0, 1]), np.array([0, 1]), np.ones(2)))
 
 
 def test_accuracy_is_balanced():
@@ -137,16 +138,16 @@ def test_a_principal_classifier_of_other_classes_is_refused(logits, words):
 
 def test_notes_say_what_is_weak(learned):
     role, images, classifiers = learned
-    assert folder_notes(images, classifiers, role, "hair") == []
+    assert fitting_notes(images, classifiers, role, "hair") == []
     weak = replace(classifiers.accuracy["column"], accuracy=0.7)
     none = replace(classifiers.accuracy["judge_domain"], accuracy=0.5)
     bad = replace(
         classifiers,
-        given={"a": [0.5, 0.5], "b": [0.45, 0.55]},
+        factors={"column": Factor([0.5, 0.5], [0.5, 0.5], [0.45, 0.55])},
         accuracy={**classifiers.accuracy, "column": weak, "judge_domain": none},
     )
     few = replace(images, x=images.x[:100], y=np.repeat([0, 1], 50), z=np.repeat([0, 1], 50))
-    notes = " ".join(folder_notes(few, bad, role, "hair"))
+    notes = " ".join(fitting_notes(few, bad, role, "hair"))
     for words in ("only 70%", "about as frequent", "all the same", "than guessing", "folder A has 50 images"):
         assert words in notes
     assert ("large errors" in notes) == (role == "change")

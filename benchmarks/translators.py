@@ -1,0 +1,207 @@
+"""What `OrthogonalTranslator` changes and keeps at its defaults, on pictures whose two factors are known.
+
+Four development sources, each with 1,400 pictures and 400 labels; the factor to change has its domain's usual value in
+95 % of the pictures, the one to keep in 85 to 90 %. What a translation did is measured on 600 other pictures: by the
+colors of the pixels where these are the factors, otherwise by classifiers that saw thousands of other pictures in which
+the factors are independent, and nothing of the translation.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setminus.datasets.colored_digits import ColoredDigits
+from setminus.datasets.images import Bytes, resize
+from setminus.datasets.split import Split
+from setminus.records import append_record, read_records, run_record
+
+N, LABELLED, N_TEST, N_JUDGE = 1_400, 400, 600, 4_000
+CELL_SHARES = {"development": (0.95, 0.9), "independent": (0.5, 0.5)}
+
+Ints = NDArray[np.int64]
+Measure = Callable[[Bytes], tuple[Ints, Ints]]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Pictures with two factors.
+
+    Parameters
+    ----------
+    draw : callable
+        From the number of pictures, a generator and the shares of the domain's own value of both factors to a split.
+    size : int
+        Pixels per side.
+    measure : callable, optional
+        From pictures to both factors; learned from independent pictures where there is none.
+    """
+
+    draw: Callable[[int, np.random.Generator, tuple[float, float]], Split]
+    size: int
+    measure: Measure | None = None
+
+
+def _factors(n: int, rng: np.random.Generator, shares: tuple[float, float]) -> tuple[Ints, Ints, Ints]:
+    y = rng.integers(2, size=n)
+    z1, z2 = (np.where(rng.random(n) < share, y, 1 - y) for share in shares)
+    return y, z1, z2
+
+
+def colored_digits(n: int, rng: np.random.Generator, shares: tuple[float, float]) -> Split:
+    """The paper's: MNIST in two colors on two grounds."""
+    from setminus_paper.data.images import load_images
+
+    digits = load_images("mnist").x
+    ink = np.where(digits[rng.permutation(len(digits))[:n]] > 100, 255, 0).astype(np.uint8)
+    return ColoredDigits(*(2 * share - 1 for share in shares)).paint(ink, seed=int(rng.integers(2**31)))
+
+
+def small_digits(n: int, rng: np.random.Generator, shares: tuple[float, float]) -> Split:
+    """UCI's digits in two colors, on a flat or a striped ground, with noise."""
+    from sklearn.datasets import load_digits
+
+    size = 28
+    digits = (load_digits().images / 16 * 255).astype(np.uint8)
+    ink = resize(digits[rng.integers(len(digits), size=n)], size)[..., None] / 255
+    y, z1, z2 = _factors(n, rng, shares)
+    fore = np.array([[250, 210, 30], [240, 90, 200]])[z1] + rng.normal(0, 15, (n, 3))
+    stripes = (np.arange(size)[None, :] + rng.integers(8, size=(n, 1))) // 4 % 2
+    light = np.where(z2[:, None] == 1, stripes, 0.5)[:, :, None, None]
+    back = np.array([40, 60, 90]) + light * np.array([60, 50, 30])
+    x = ink * fore[:, None, None] + (1 - ink) * back + rng.normal(0, 6, (n, size, size, 3))
+    return Split(x=x.clip(0, 255).astype(np.uint8), y=y, z1=z1, z2=z2)
+
+
+def shapes(n: int, rng: np.random.Generator, shares: tuple[float, float]) -> Split:
+    """A disc or a cross (to change), orange or blue (to keep), anywhere, on grounds of any grey."""
+    size = 32
+    y, z1, z2 = _factors(n, rng, shares)
+    place = np.arange(size) + 0.5
+    x0, y0 = size / 2 + rng.uniform(-0.12, 0.12, (2, n, 1, 1)) * size
+    radius = rng.uniform(0.2, 0.3, (n, 1, 1)) * size
+    across, down = np.abs(place[None, None, :] - x0), np.abs(place[None, :, None] - y0)
+    disc = across**2 + down**2 < radius**2
+    bars = [(one < 0.35 * radius) & (other < 1.15 * radius) for one, other in ((across, down), (down, across))]
+    mask = np.where(z1[:, None, None] == 0, disc, bars[0] | bars[1])[..., None]
+    fore = np.array([[220, 120, 40], [60, 130, 220]])[z2] + rng.normal(0, 18, (n, 3))
+    back = rng.uniform(150, 230, (n, 1)) + rng.normal(0, 6, (n, 3))
+    x = np.where(mask, fore[:, None, None], back[:, None, None]) + rng.normal(0, 5, (n, size, size, 3))
+    return Split(x=x.clip(0, 255).astype(np.uint8), y=y, z1=z1, z2=z2)
+
+
+def faces(n: int, rng: np.random.Generator, shares: tuple[float, float]) -> Split:
+    """CelebA: change the sex, keep the hair (blond or not); half of the faces are for those who measure."""
+    from setminus_paper.data.celeba import CELEBA, load_celeba
+
+    whole = load_celeba(CELEBA, size=32)
+    order = np.random.default_rng(0).permutation(len(whole))
+    half = len(whole) // 2
+    if shares == CELL_SHARES["independent"]:
+        return whole.take(order[half:])
+    pool = whole.take(order[:half])
+    y, z1, z2 = _factors(n, rng, (shares[0], 0.85))
+    combinations = [(a, b) for a in (0, 1) for b in (0, 1)]
+    cells = {(a, b): list(rng.permutation(np.flatnonzero((pool.z1 == a) & (pool.z2 == b)))) for a, b in combinations}
+    rows, drawn = [], []
+    for place, cell in enumerate(zip(z1.tolist(), z2.tolist(), strict=True)):
+        # a rare cell may be used up
+        if cells[cell]:
+            rows.append(cells[cell].pop())
+            drawn.append(place)
+    return Split(x=pool.x[rows], y=y[drawn], z1=z1[drawn], z2=z2[drawn])
+
+
+SOURCES = {
+    "colored_digits": Source(colored_digits, 28, ColoredDigits.measure_colors),
+    "small_digits": Source(small_digits, 28),
+    "shapes": Source(shapes, 32),
+    "faces": Source(faces, 32),
+}
+
+
+def learned_measure(source: Source) -> Measure:
+    """Classifiers of both factors, from pictures in which these are independent."""
+    import torch
+
+    from setminus.nn.networks import PhotoClassifier, seeded
+    from setminus.transfer.domain_classifiers import ClassifierConfig, fit_domain_classifier, log_proba
+    from setminus.transfer.networks import image_tensor
+
+    drawn = source.draw(N_JUDGE, np.random.default_rng(77), CELL_SHARES["independent"])
+    cells = 2 * drawn.z1 + drawn.z2
+    weights = torch.from_numpy(len(cells) / 4 / np.bincount(cells, minlength=4)[cells]).float()
+    networks = [
+        fit_domain_classifier(
+            image_tensor(drawn.x),
+            torch.from_numpy(np.asarray(z, dtype=np.int64)),
+            ClassifierConfig(epochs=6, batch_size=64),
+            seed=5,
+            weights=weights,
+            network=seeded(5, lambda: PhotoClassifier(width=16)),
+        )
+        for z in (drawn.z1, drawn.z2)
+    ]
+
+    def measure(images: Bytes) -> tuple[Ints, Ints]:
+        z1, z2 = (log_proba(network, image_tensor(images)).argmax(1).numpy() for network in networks)
+        return z1, z2
+
+    return measure
+
+
+def score(name: str, seed: int, labelled: int = LABELLED, **settings: Any) -> dict[str, Any]:
+    """Fit at the defaults, or other `settings`, and measure both directions: by the truth, and by its own report."""
+    from setminus import OrthogonalTranslator
+
+    source = SOURCES[name]
+    rng = np.random.default_rng([seed, 0])
+    train = source.draw(N, rng, CELL_SHARES["development"])
+    test = source.draw(N_TEST, np.random.default_rng([seed, 1]), CELL_SHARES["development"])
+    labels = np.asarray(train.z1).astype(object)
+    labels[rng.permutation(len(labels))[labelled:]] = None
+    start = time.process_time()
+    translator = OrthogonalTranslator(change="factor", random_state=seed, **settings).fit(train.x, train.y, labels)
+    seconds = time.process_time() - start
+    measure = source.measure or learned_measure(source)
+    found: dict[str, Any] = {"cpu_seconds": round(seconds, 1)}
+    for to, own in (("b", 0), ("a", 1)):
+        real = test.x[np.asarray(test.y) == own]
+        before, after = measure(real), measure(translator.transform(real, to=to))
+        direction = translator.direction(to)
+        found[direction] = {
+            "changed": float(np.mean(after[0][before[0] == own] == 1 - own)),
+            "kept": float(np.mean(after[1] == before[1])),
+            "reported": translator.report_["directions"][direction],
+        }
+    return found
+
+
+def run(seeds: range, path: Path, only: str = "") -> None:
+    """Append a record for each source and seed that `path` does not have."""
+    done = {(one["task"]["source"], one["seed"]) for one in read_records(path)} if path.exists() else set()
+    for name in SOURCES:
+        for seed in seeds:
+            if only in name and (name, seed) not in done:
+                metrics = score(name, seed)
+                record = run_record(
+                    "translators",
+                    "benchmark",
+                    {"source": name},
+                    command="python -m benchmarks translators",
+                    task={"source": name, "data": name},
+                    metrics=metrics,
+                    steps={"fit": metrics["cpu_seconds"]},
+                    packages=("torch",),
+                    seed=seed,
+                )
+                path.parent.mkdir(parents=True, exist_ok=True)
+                append_record(path, record)
+                rows = {one: [metrics[one]["changed"], metrics[one]["kept"]] for one in ("a_to_b", "b_to_a")}
+                print(name, seed, rows, flush=True)

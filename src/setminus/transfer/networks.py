@@ -1,0 +1,184 @@
+"""The networks of a translation for pictures of a size, and pictures as tensors."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from setminus.errors import UserError
+from setminus.nn.cyclegan import CycleGAN, DigitDiscriminator, DigitGenerator, Norm, PatchDiscriminator, UNetGenerator
+from setminus.nn.networks import DigitClassifier, PhotoClassifier, seeded
+from setminus.nn.passes import prepare
+
+__all__ = [
+    "MAX_SIZE",
+    "MIN_SIZE",
+    "Kind",
+    "check_width",
+    "classifier_for",
+    "digit_networks",
+    "image_tensor",
+    "kind_for",
+    "networks_for",
+    "photo_networks",
+    "signed",
+    "translate",
+]
+
+Kind = Literal["unet", "digit"]
+MIN_SIZE = 12
+"""Pixels per side: below this the discriminator's last map is one pixel, which bfloat16 cannot learn from."""
+MAX_SIZE = 1024
+"""Pixels per side: above this one image takes more memory than most machines have."""
+MAX_CHANNELS = 1024
+ROWS_AT_ONCE = 256
+PIXELS_AT_ONCE = 1 << 20
+"""A batch of large pictures is smaller: one of 64 pixels per side is still whole."""
+MIN_UNET = 28
+"""Pixels per side from which the UNet is used: the small networks keep less of what must stay."""
+
+
+def image_tensor(images: NDArray[np.uint8]) -> torch.Tensor:
+    """Byte images of shape (n, height, width, channels) as a tensor with channels first, without a copy.
+
+    Examples
+    --------
+    >>> image_tensor(np.zeros((2, 8, 4, 3), dtype=np.uint8)).shape
+    torch.Size([2, 3, 8, 4])
+    """
+    if images.dtype != np.uint8 or images.ndim != 4:
+        raise UserError(
+            f"images are {images.dtype} of shape {images.shape}", expected="uint8 of shape (n, height, width, channels)"
+        )
+    return torch.from_numpy(np.ascontiguousarray(images)).permute(0, 3, 1, 2)
+
+
+def signed(images: torch.Tensor) -> torch.Tensor:
+    """``images / 127.5 - 1`` of bytes; floats are returned unchanged, in [-1, 1] already.
+
+    Examples
+    --------
+    >>> signed(torch.tensor([0, 255], dtype=torch.uint8))
+    tensor([-1.,  1.])
+    """
+    return images.float() / 127.5 - 1 if images.dtype == torch.uint8 else images
+
+
+def kind_for(size: int) -> Kind:
+    """The kind of network for images of a height and width.
+
+    Examples
+    --------
+    >>> kind_for(64), kind_for(28), kind_for(16)
+    ('unet', 'unet', 'digit')
+    >>> kind_for(8)
+    Traceback (most recent call last):
+    setminus.errors.UserError: size is 8: expected pixels per side, from 12 to 1024, such as 64.
+    """
+    if isinstance(size, bool) or not isinstance(size, int) or not MIN_SIZE <= size <= MAX_SIZE:
+        raise UserError(f"size is {size!r}", expected=f"pixels per side, from {MIN_SIZE} to {MAX_SIZE}, such as 64")
+    return "unet" if size >= MIN_UNET else "digit"
+
+
+def check_width(width: int) -> None:
+    """Check a number of channels.
+
+    Examples
+    --------
+    >>> check_width(0)
+    Traceback (most recent call last):
+    setminus.errors.UserError: width is 0: expected the channels of the first layer, 1 to 1024.
+    """
+    if isinstance(width, bool) or not isinstance(width, int) or not 1 <= width <= MAX_CHANNELS:
+        raise UserError(f"width is {width!r}", expected=f"the channels of the first layer, 1 to {MAX_CHANNELS}")
+
+
+def networks_for(size: int, width: int, *, seed: int, kind: Kind | None = None) -> CycleGAN:
+    """Fresh generators and discriminators.
+
+    Parameters
+    ----------
+    size : int
+        See `kind_for`.
+    width : int
+        Channels of the first layers.
+    seed : int
+        Of the initial weights.
+    kind : {"unet", "digit"}, optional
+        By default that of `kind_for`.
+
+    Examples
+    --------
+    >>> type(networks_for(32, 4, seed=0).a_to_b).__name__, type(networks_for(16, 4, seed=0).a_to_b).__name__
+    ('UNetGenerator', 'DigitGenerator')
+    """
+    check_width(width)
+    usual = kind_for(size)
+    if (kind or usual) == "unet":
+        return photo_networks(size, width, seed=seed, discriminator_width=width)
+    # by its running statistics and by those of a batch, a generator with BatchNorm would translate otherwise
+    return digit_networks(size, width, seed=seed, norm="group")
+
+
+def classifier_for(size: int, width: int, *, seed: int, n_classes: int = 2) -> nn.Module:
+    """A fresh classifier from images in [-1, 1] to logits, with a field of view for their size."""
+    network = PhotoClassifier if kind_for(size) == "unet" else DigitClassifier
+    return seeded(seed, lambda: network(n_classes, width=width))
+
+
+def digit_networks(
+    size: int, width: int, *, seed: int, discriminator_width: int = 16, norm: Norm = "batch"
+) -> CycleGAN:
+    """The paper's networks for colored digits, laid out for speed.
+
+    Parameters
+    ----------
+    size : int
+        Height and width of the images.
+    width : int
+        Channels of the generators' first layer; the paper has 128.
+    seed : int
+        Of the initial weights.
+    discriminator_width : int
+    norm : {"batch", "group", "instance"}
+        Of the generators; the paper has BatchNorm.
+    """
+
+    def build() -> list[nn.Module]:
+        generators = [DigitGenerator(width=width, norm=norm) for _ in range(2)]
+        return generators + [DigitDiscriminator(size, width=discriminator_width) for _ in range(2)]
+
+    return CycleGAN(*(prepare(network) for network in seeded(seed, build)))
+
+
+def photo_networks(size: int, width: int, *, seed: int, discriminator_width: int) -> CycleGAN:
+    """The paper's networks for faces, UNet and PatchGAN, laid out for speed.
+
+    Parameters
+    ----------
+    size : int
+        Height and width of the images, 24 or more; the paper has 128.
+    width, discriminator_width : int
+        Channels of the first layers of generators and discriminators; the paper has 64 in both.
+    seed : int
+        Of the initial weights.
+    """
+
+    def build() -> list[nn.Module]:
+        generators = [UNetGenerator(size, width=width) for _ in range(2)]
+        return generators + [PatchDiscriminator(width=discriminator_width) for _ in range(2)]
+
+    return CycleGAN(*(prepare(network) for network in seeded(seed, build)))
+
+
+def translate(generator: nn.Module, images: torch.Tensor) -> torch.Tensor:
+    """Translations in [-1, 1], on the CPU, of images of shape (n, channels, height, width), bytes or in [-1, 1]."""
+    device = next(generator.parameters()).device
+    rows = max(1, min(ROWS_AT_ONCE, PIXELS_AT_ONCE // (images.shape[-1] * images.shape[-2])))
+    with torch.no_grad():
+        parts = [generator(signed(part).to(device)).float().cpu() for part in images.split(rows)]
+    return torch.cat(parts)
