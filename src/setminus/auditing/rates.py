@@ -141,7 +141,7 @@ class Decided:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Of the table of counts."""
+        """The shape of the table of counts."""
         return len(self.groups), 1 if self.y is None else len(self.classes), len(self.classes)
 
 

@@ -206,7 +206,7 @@ SHOWN = 5
 
 
 class UnreadableImageError(UserError):
-    """A file is no whole image; the message names it."""
+    """A file is not a complete image; the message names it."""
 
 
 def decode_image(file: bytes | Path, size: int, name: str) -> Bytes:
@@ -404,7 +404,7 @@ def show_names(names: Collection[str]) -> str:
 
 
 def check_size(size: int) -> None:
-    """Refuse what is no size of an image.
+    """Raise an error where a size is not valid for an image.
 
     Parameters
     ----------

@@ -405,9 +405,13 @@ class ColumnSummary:
 def describe(table: pa.Table) -> list[ColumnSummary]:
     """Determine the kind of each column of a table.
 
-    Numbers, dates and truth values are recognised by their type. Text is a category unless it has more than 200
-    distinct values, or more than 20 and on average fewer than two rows for each: then it identifies rows, as do whole
-    numbers that count them, and those that are all different in a column called id, customer_id or the like.
+    Numbers, dates and truth values are recognised by their type. Other columns are categories, unless they identify
+    rows. Identifiers are:
+
+    - text with more than 200 distinct values, or with more than 20 and fewer than two rows for each on average;
+    - whole numbers that count the rows;
+    - whole numbers that are all different, in a column called id, customer_id or the like.
+
     Identifiers, columns with a single value and columns of a type that no model takes are left out.
 
     Returns
