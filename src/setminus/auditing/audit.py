@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,6 +25,7 @@ from setminus.auditing.diagnosis import (
     small_cells,
     verdict,
 )
+from setminus.auditing.impact import ImpactTable, attributes_of, impact_tables
 from setminus.auditing.leakage import Leakage, leakage_from_codes
 from setminus.auditing.rates import (
     Decided,
@@ -100,6 +101,9 @@ class Audit:
         Where that is above the tolerance: the rows that each group lacks.
     n_unknown_group : int
         Rows whose group is missing: they are in no rate and no gap.
+    impact : tuple of ImpactTable
+        Selection rates and impact ratios, by attribute and crossed; empty for more than two classes without a
+        `favorable_label`.
     """
 
     n: int
@@ -127,6 +131,7 @@ class Audit:
     smallest_tolerance: float | None = None
     rows_needed: tuple[int, ...] | None = None
     n_unknown_group: int = 0
+    impact: tuple[ImpactTable, ...] = ()
     _rows: tuple[Decided, Floats | None] | None = None
 
     @property
@@ -361,6 +366,8 @@ def audit(
     threshold: float | None = None,
     y_pred: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    favorable_label: Any = None,
+    attributes: Mapping[str, ArrayLike] | None = None,
     constraint: Constraint | None = None,
     agg: Agg = "max",
     tolerance: float | None = None,
@@ -394,6 +401,11 @@ def audit(
         Predictions to audit instead of those of `threshold`.
     sample_weight : array-like of shape (n,), optional
         Weights in rates, gaps and calibration. The leakage test and the counts of rows are unweighted.
+    favorable_label : label, optional
+        The class that the selection rates and impact ratios of ``Audit.impact`` are of; by default the second of two.
+    attributes : mapping of str to array-like of shape (n,), optional
+        Groups of the rows for ``Audit.impact``, by the name of the attribute; by default each column of
+        `sensitive_features`, and their crossing.
     constraint : {"equalized_odds", "demographic_parity", "equal_opportunity"}, optional
         The gap that `tolerance` limits; by default equalized odds, without labels demographic parity.
     agg : {"max", "sum"}
@@ -431,6 +443,8 @@ def audit(
         raise UserError("there are no scores", do="pass proba, or leave full_proba, principal_proba and threshold out.")
     known = ~missing_groups(sensitive_features)
     n_unknown = int((~known).sum())
+    everyone = (proba, y_pred, sample_weight)
+    attributes = attributes_of(sensitive_features) if attributes is None else attributes
     if n_unknown:
         sensitive_features = _rows_of(sensitive_features, known)
         y, proba, full_proba, principal_proba, y_pred, sample_weight = (
@@ -449,6 +463,7 @@ def audit(
         histograms=() if scored is None else score_histograms(scored),
         **measured,
         n_unknown_group=n_unknown,
+        impact=_impact(rows, favorable_label, attributes, *everyone, threshold, confidence),
         _rows=(rows, None if scored is None else scored.proba),
     )
 
@@ -466,6 +481,8 @@ def audit_counted(
     constraint: Constraint | None = None,
     agg: Agg = "max",
     tolerance: float | None = None,
+    favorable_label: Any = None,
+    attributes: Mapping[str, ArrayLike] | None = None,
     n_bootstrap: int = 1000,
     random_state: int = 0,
 ) -> Audit:
@@ -477,7 +494,8 @@ def audit_counted(
         Of a random sample: leakage, calibration, log loss, ROC AUC and histograms stay those of the sample.
     counts : ndarray of int of shape (n,)
         How many rows each of the following entries stands for, which have one group, label and decision.
-    y, proba, sensitive_features, classes, threshold, y_pred, constraint, agg, tolerance, n_bootstrap, random_state
+    y, proba, sensitive_features, classes, threshold, y_pred, constraint, agg, tolerance, favorable_label, attributes, \
+    n_bootstrap, random_state
         As in `audit`.
 
     Returns
@@ -502,7 +520,11 @@ def audit_counted(
         for name in ("leakage", "full_leakage", "full_calibration", "principal_calibration", "overlap")
     }
     exact = _counted(rows, measured, constraint, agg, tolerance, sample.confidence, n_bootstrap, random_state)
-    return replace(sample, **exact, n_unknown_group=int(counts[~known].sum()))
+    attributes = attributes_of(sensitive_features) if attributes is None else attributes
+    impact = _impact(
+        rows, favorable_label, attributes, proba, y_pred, None, threshold, sample.confidence, counts.astype(np.float64)
+    )
+    return replace(sample, **exact, n_unknown_group=int(counts[~known].sum()), impact=impact)
 
 
 def _encoded(
@@ -591,6 +613,31 @@ def _counted(
         },
         **_certified(rows, table, squares, constraint, agg, tolerance, confidence),
     }
+
+
+def _impact(
+    rows: Decided,
+    favorable_label: Any,
+    attributes: Mapping[str, ArrayLike],
+    proba: ArrayLike | None,
+    y_pred: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+    threshold: float | None,
+    confidence: float,
+    counts: Floats | None = None,
+) -> tuple[ImpactTable, ...]:
+    """The impact tables of all rows: one whose race is unknown counts by sex."""
+    if favorable_label is None and len(rows.classes) > 2:
+        return ()
+    if favorable_label is not None and favorable_label not in rows.classes:
+        raise UserError(f"favorable_label is {favorable_label!r}", expected=f"one of {rows.classes}")
+    at = len(rows.classes) - 1 if favorable_label is None else rows.classes.index(favorable_label)
+    if y_pred is not None:
+        selected = np.asarray(y_pred) == rows.classes[at]
+    else:
+        checked = check_proba(proba, len(np.asarray(proba)), len(rows.classes), name="proba")  # type: ignore[arg-type]
+        selected = _predictions(checked, rows.classes, threshold, None) == at
+    return impact_tables(selected, attributes, sample_weight=sample_weight, counts=counts, confidence=confidence)
 
 
 def _measured(
