@@ -10,6 +10,7 @@ import platform
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -187,6 +188,7 @@ def run_record(
         "job": job,
         "config": dict(config) if isinstance(config, Mapping) else asdict(config),
         "seed": config.seed if seed is None else seed,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": versions(*packages),
         "command": command,
         "task": task,

@@ -12,7 +12,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from setminus.auditing.audit import audit
-from setminus.commands.fit import attribute_predictability, frontier_points
+from setminus.commands.fitting import attribute_predictability, frontier_points
 from setminus.estimators.principals import ProxyPrincipal
 from setminus.estimators.tuned import TunedOrthogonalClassifier
 from setminus.records import versions

@@ -109,7 +109,7 @@ def test_one_cost_alone_says_nothing():
     ],
 )
 def test_wrong_options_are_refused_before_any_work(command, table, tmp_path, monkeypatch, options, message):
-    monkeypatch.setattr("setminus.commands.fit._model", None)
+    monkeypatch.setattr("setminus.commands.fitting._model", None)
     options = [str(table) if option == "TABLE" else option for option in options]
     out = tmp_path / "m.skops"
     done = command("fit", table, "--label", "loan", "--ignore", "age", "--out", out, *options)

@@ -1,10 +1,12 @@
 """The section says what this run did, not what runs usually do."""
 
 import json
+import re
 import struct
 
 import pytest
 
+from setminus.report.card import build_card
 from setminus.report.fairness import (
     audit_section,
     draw_picture,
@@ -13,7 +15,7 @@ from setminus.report.fairness import (
     frontier_rows,
     group_shares,
 )
-from setminus.report.page import build_page
+from setminus.report.page import build_page, outcome_text
 
 
 def test_one_score_has_figures_and_no_frontier(audit_record):
@@ -62,26 +64,68 @@ def audit_of(rates, n_classes=2):
 
 
 @pytest.mark.parametrize(
-    ("rates", "gap", "expected"),
+    ("rates", "rate", "expected"),
     [
-        ({"f": 0.5, "m": 0.75}, "equal_opportunity", [("f", 0.5), ("m", 0.75)]),
-        ({"f": 0.5, "m": 0.75}, "demographic_parity", [("f", 0.25), ("m", 0.375)]),
-        ({"a": 0.5, "b": 0.25, "c": 0.75, "d": 0.5}, "equalized_odds_max", [("b", 0.25), ("c", 0.75)]),
-        ({"f": None, "m": 0.75}, "equal_opportunity", [("m", 0.75)]),
-        ({"f": None, "m": None}, "equal_opportunity", []),
+        ({"f": 0.5, "m": 0.75}, "true_positive_rate", [("f", 0.5), ("m", 0.75)]),
+        ({"f": 0.5, "m": 0.75}, "selection_rate", [("f", 0.25), ("m", 0.375)]),
+        ({"a": 0.5, "b": 0.25, "c": 0.75, "d": 0.5}, "true_positive_rate", [("b", 0.25), ("c", 0.75)]),
+        ({"f": None, "m": 0.75}, "true_positive_rate", [("m", 0.75)]),
+        ({"f": None, "m": None}, "true_positive_rate", []),
     ],
 )
-def test_the_headline_has_the_rate_that_the_gap_compares(rates, gap, expected):
-    assert group_shares(audit_of(rates), gap) == expected
-    assert group_shares(audit_of(rates, 3), gap) == []
+def test_the_summary_has_the_extreme_rates(rates, rate, expected):
+    assert group_shares(audit_of(rates), rate) == expected
+    assert group_shares(audit_of(rates, 3), rate) == []
 
 
-def test_an_undefined_share_has_a_headline(audit_record):
+def test_the_summary_has_both_errors_and_the_selection_rate(altered, audit_record):
+    for record in (altered, audit_record):
+        summary = re.search('<ul class="summary">(.*?)</ul>', words(record))[1].replace("\u00a0", " ")
+        assert summary.count("<li>") == 3
+        for name in ("true_positive_rate", "false_positive_rate", "selection_rate"):
+            for model in record["metrics"]["models"]:
+                for row in model["audit"]["group_rates"]:
+                    assert f"{100 * row[name]['value']:.1f} % ({row['group']})" in summary
     record = json.loads(json.dumps(audit_record))
-    record["limit"]["name"] = "equal_opportunity"
     for row in record["metrics"]["models"][0]["audit"]["group_rates"]:
-        row["true_positive_rate"] = {"value": None, "low": None, "high": None}
-    assert "an undefined share" in build_page([record])
+        row["true_positive_rate"] = row["false_positive_rate"] = {"value": None, "low": None, "high": None}
+    assert re.search('<ul class="summary">(.*?)</ul>', words(record))[1].count("<li>") == 1
+
+
+OUTCOMES = {
+    ("certified", True): ("certified", "Certified: for new rows"),
+    ("left alone", True): ("certified as it was", "Certified, and left as it was"),
+    ("left alone", False): ("within noise", "Not certified, and left as it was"),
+    ("not certified", False): ("not certified", "Not certified: for new rows"),
+}
+
+
+@pytest.mark.parametrize(("choice", "certified"), OUTCOMES)
+def test_left_alone_is_not_said_to_be_certified(altered, choice, certified):
+    """On the page, on the terminal and on the card."""
+    altered["metrics"] |= {
+        "choice": choice,
+        "certificate": {
+            "certified": certified,
+            "tolerance": 0.05,
+            "confidence": 0.95,
+            "bound": 0.123,
+            "gap": 0.02,
+            "noise_floor": {"expected": 0.03, "quantile": 0.06},
+            "method": "exact",
+        },
+    }
+    name, said = OUTCOMES[choice, certified]
+    for text in (words(altered), outcome_text(altered), build_card(altered)):
+        assert said in text and "0.123" in text
+        others = {sentence for _, sentence in OUTCOMES.values()} - {said}
+        assert not any(sentence in text for sentence in others)
+    assert f'data-outcome="{name}"' in words(altered)
+    assert ("badge ok" if certified else "badge fail") in words(altered).split('data-metric="certificate"')[1][:200]
+
+
+def test_without_a_confidence_nothing_is_promised(altered):
+    assert "Nothing is promised of new rows" in words(altered) and "Nothing is promised" in build_card(altered)
 
 
 def words(record):

@@ -1,4 +1,4 @@
-"""Selection rates and impact ratios: what New York's Local Law 144 publishes, and what the EEOC's four-fifths rule reads.
+"""Selection rates and impact ratios: of New York's Local Law 144, and of the EEOC's four-fifths rule.
 
 The impact ratio of a group is its selection rate over that of the group with the highest one.
 """

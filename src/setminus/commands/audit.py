@@ -11,6 +11,7 @@ import numpy as np
 import typer
 
 from setminus.commands import ExitCode
+from setminus.commands.filing import ApprovedBy, Card, Filing, Notes, Pdf, write_outputs
 from setminus.commands.terminal import (
     Bins,
     Decimal,
@@ -31,7 +32,7 @@ from setminus.commands.terminal import (
 from setminus.core import Agg, Constraint
 from setminus.errors import UserError
 from setminus.progress import listen, seconds_by_name, tracked
-from setminus.records import Record, run_record, to_json, write_json
+from setminus.records import Record, run_record, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
 
     from setminus.auditing.audit import Audit
     from setminus.tables.reading import Table
+
+CHOICES = ("constraint", "agg", "certify", "fail_above", "fail_by", "confidence", "favorable", "threshold", "bins")
+"""Settings that decide what counts as fair."""
 
 FailBy = Literal["point", "bound"]
 """What `--fail-above` limits."""
@@ -135,6 +139,14 @@ def audit(
         Path | None, typer.Option(help="JUnit XML file to write the results of --fail-above and --certify to.")
     ] = None,
     sarif: Annotated[Path | None, typer.Option(help="SARIF file to write the same results to.")] = None,
+    card: Card = None,
+    pdf: Pdf = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(rich_help_panel="Evidence", help="Model file that the scores come from: its SHA-256 is recorded."),
+    ] = None,
+    approved_by: ApprovedBy = None,
+    notes: Notes = None,
     seed: Seed = 0,
     header: Header = None,
     encoding: Encoding = "utf-8",
@@ -149,15 +161,27 @@ def audit(
 
     Example: setminus audit scored.parquet --label income --ignore sex --score p --certify 0.1
     """
-    outputs = {"the audit record": out, "the page": page, "the JUnit report": junit, "the SARIF report": sarif}
-    wanted = {what: path for what, path in outputs.items() if path is not None}
-    check_outputs(wanted, [table], option="--out, --page, --junit or --sarif", force=force)
+    outputs = {
+        "the audit record": out,
+        "the page": page,
+        "the card": card,
+        "the pdf": pdf,
+        "the JUnit report": junit,
+        "the SARIF report": sarif,
+    }
+    check_outputs(
+        {what: path for what, path in outputs.items() if path is not None},
+        [path for path in (table, model, notes) if path is not None],
+        option="--out, --page, --card, --pdf, --junit or --sarif",
+        force=force,
+    )
     if (junit or sarif) and fail_above is None and certify is None:
         raise UserError("there is nothing to report without a limit", do="give --fail-above or --certify.")
-    from setminus.files import atomic_writes
-    from setminus.report import checks
-    from setminus.report.page import write_page
-
+    if model is not None and not model.is_file():
+        raise UserError(
+            f"there is no file {model}", do="name the model that the scores come from, or leave --model out."
+        )
+    filing = Filing.of(approved_by, notes, pdf)
     display = Display(quiet or json)
     config = AuditConfig(
         table=str(table),
@@ -179,19 +203,11 @@ def audit(
         header=header,
         encoding=encoding,
         decimal=decimal,
+        model=None if model is None else str(model),
     )
     with listen(display):
-        result, record = audit_table(config, typed_command())
-    with atomic_writes(*wanted.values()) as partials:
-        for partial, path in zip(partials, wanted.values(), strict=True):
-            if path is out:
-                write_json(partial, record)
-            elif path is page:
-                write_page(partial, [record])
-            elif path is junit:
-                partial.write_text(checks.junit(record), encoding="utf-8")
-            else:
-                write_json(partial, checks.sarif(record))
+        result, record = audit_table(config, typed_command(), filing)
+    write_outputs(record, {"record": out, "page": page, "card": card, "pdf": pdf, "junit": junit, "sarif": sarif})
     if json:
         typer.echo(to_json(record))
     display.text(str(result))
@@ -251,6 +267,8 @@ class AuditConfig:
     encoding : str
     decimal : str, optional
         The decimal sign of the file; all rows decide by default.
+    model : str, optional
+        The file of the model that the scores come from, for its hash.
     """
 
     table: str
@@ -272,6 +290,7 @@ class AuditConfig:
     header: bool | None = None
     encoding: str = "utf-8"
     decimal: str | None = None
+    model: str | None = None
 
     @property
     def edges(self) -> dict[str | int, Sequence[float]]:
@@ -306,7 +325,7 @@ class AuditConfig:
             )
 
 
-def audit_table(config: AuditConfig, command: str = "") -> tuple[Audit, Record]:
+def audit_table(config: AuditConfig, command: str = "", filing: Filing | None = None) -> tuple[Audit, Record]:
     """Audit the scores of a file.
 
     Parameters
@@ -314,6 +333,8 @@ def audit_table(config: AuditConfig, command: str = "") -> tuple[Audit, Record]:
     config : AuditConfig
     command : str
         What the user typed, for the record.
+    filing : Filing, optional
+        Who stands for the choices, for the record.
 
     Returns
     -------
@@ -327,7 +348,7 @@ def audit_table(config: AuditConfig, command: str = "") -> tuple[Audit, Record]:
         Where the file cannot be audited as asked.
     """
     with seconds_by_name() as seconds:
-        return _audit(config, seconds, command)
+        return _audit(config, seconds, command, filing or Filing())
 
 
 @dataclass(frozen=True)
@@ -348,11 +369,16 @@ class _Columns:
 
     def asked(self, config: AuditConfig, constraint: Constraint) -> dict[str, Any]:
         """These rows and the settings, as `audit` takes them."""
+        attributes = _groups_of_each_row(self, config.edges)
         return {
             "y": self.y,
             "proba": self.proba,
-            "sensitive_features": _group_of_each_row(self, config.edges),
+            # the last one: all columns crossed
+            "sensitive_features": [*attributes.values()][-1],
+            "attributes": attributes,
             "classes": self.classes,
+            # more than two classes have no favourable one unless it is named
+            "favorable_label": self.classes[-1] if config.favorable and self.classes else None,
             "threshold": config.threshold if self.decisions is None else None,
             "y_pred": self.decisions,
             "constraint": constraint,
@@ -362,7 +388,7 @@ class _Columns:
         }
 
 
-def _audit(config: AuditConfig, seconds: dict[str, float], command: str) -> tuple[Audit, Record]:
+def _audit(config: AuditConfig, seconds: dict[str, float], command: str, filing: Filing) -> tuple[Audit, Record]:
     from setminus.auditing.audit import audit
     from setminus.tables.reading import open_table
 
@@ -397,6 +423,7 @@ def _audit(config: AuditConfig, seconds: dict[str, float], command: str) -> tupl
             "data": Path(config.table).name,
             "label": found.question,
             "labels": found.class_names,
+            "favorable": config.favorable,
             "score": found.scored_by,
             "ignored": ", ".join(config.ignore),
             "ignored_columns": [*config.ignore],
@@ -406,6 +433,9 @@ def _audit(config: AuditConfig, seconds: dict[str, float], command: str) -> tupl
         metrics={"models": [{"title": "score", "about": f"The column {found.scored_by}.", "audit": audited}]},
         steps=seconds,
         packages=("pyarrow",),
+    )
+    record["provenance"] = filing.provenance(
+        command, record["config"], CHOICES, {"table": config.table, "model": config.model}
     )
     if config.fail_above is not None:
         record["limit"] = _limit(config, constraint, audited)
@@ -552,17 +582,18 @@ def _read_unlabelled(table: Table, config: AuditConfig) -> _Columns:
     return _Columns(None, proba, decisions, classes, groups, name, names, name, None, notes)
 
 
-def _group_of_each_row(found: _Columns, edges: dict[str | int, Sequence[float]]) -> NDArray[Any]:
-    """The name of each row's group; None where one of the columns has no value."""
-    from setminus.commands.table_roles import check_bins, group_names
-    from setminus.estimators.groups import Groups
+def _groups_of_each_row(found: _Columns, edges: dict[str | int, Sequence[float]]) -> dict[str, NDArray[Any]]:
+    """The name of each row's group by column, and crossed; None where a column has no value."""
+    from setminus.commands.table_roles import check_bins
+    from setminus.estimators.groupings import Groupings
 
     check_bins(edges, found.groups)
     codes = np.zeros(len(found.groups), dtype=np.intp)
     if found.y is not None:
         codes = np.unique(found.y, return_inverse=True)[1].astype(np.intp)
-    known = Groups(least=1, bins=edges or None)
-    return group_names(known, found.groups, known.learn(found.groups, codes))
+    known = Groupings("both", least=1, small=None, bins=edges or None)
+    known.learn(found.groups, codes)
+    return dict(known.named_each(found.groups))
 
 
 def _limit(config: AuditConfig, constraint: Constraint, audited: dict[str, Any]) -> dict[str, Any]:

@@ -155,7 +155,7 @@ def _show(
     measured: dict[str, Records], parts: dict[str, Part], out: Path, picture: Path | None, display: Display
 ) -> None:
     """The page, the picture, and the numbers in the terminal; at last where the page is."""
-    from setminus.commands.fit import show_models
+    from setminus.commands.models_table import show_models
     from setminus.report.page import write_page
 
     with tracked("write the page"):
@@ -222,7 +222,7 @@ def run_demo(config: DemoConfig | None = None) -> Record:
 def _run(config: DemoConfig, seconds: dict[str, float]) -> Record:
     from sklearn.frozen import FrozenEstimator
 
-    from setminus.commands.fit import attribute_predictability, frontier_points
+    from setminus.commands.fitting import attribute_predictability, frontier_points
     from setminus.datasets.tabular import load_adult
     from setminus.estimators.orthogonal import OrthogonalClassifier
     from setminus.estimators.principals import GroupPrincipal, ProxyPrincipal

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import numpy as np
 import typer
 
+from setminus.commands.filing import ApprovedBy, Card, Filing, Notes, Pdf, write_outputs
 from setminus.commands.terminal import (
     Bins,
     Decimal,
@@ -33,36 +32,20 @@ from setminus.commands.terminal import (
 )
 from setminus.core import Agg, Constraint, ConstraintOver
 from setminus.errors import UserError
-from setminus.progress import listen, seconds_by_name, tracked
-from setminus.records import Record, run_record, to_json, write_json
+from setminus.progress import listen, tracked
+from setminus.records import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.text import Text
-    from sklearn.pipeline import Pipeline
+    from setminus.commands.table_roles import Roles
 
-    from setminus.commands.table_roles import Roles, Rows
-    from setminus.estimators.tuned import TunedOrthogonalClassifier
-    from setminus.tables.columns import ColumnSummary
-    from setminus.tables.numerals import DecimalSign
-
-__all__ = ["FitConfig", "attribute_predictability", "fit", "fit_table", "frontier_points", "show_models"]
+__all__ = ["FitConfig", "fit"]
 
 PrincipalKind = Literal["proxy", "group"]
 
 USEFUL, DATA = "What the model must remain good for", "Columns and groups"
 """Headings of options in the help."""
-
-# names short enough for three models in 80 columns
-SHOWN = {
-    "accuracy": "accuracy",
-    "equalized odds, sum": "equalized_odds_sum",
-    "equalized odds, max": "equalized_odds_max",
-    "demographic parity": "demographic_parity",
-}
-MAX_RATES = 12
-"""Rates by group beyond this are left to the page."""
 
 
 def fit(
@@ -229,6 +212,10 @@ def fit(
     encoding: Encoding = "utf-8",
     decimal: Decimal = None,
     trust: Trusted = None,
+    card: Card = None,
+    pdf: Pdf = None,
+    approved_by: ApprovedBy = None,
+    notes: Notes = None,
     force: Force = False,
     quiet: Quiet = False,
     json: Json = False,
@@ -241,14 +228,16 @@ def fit(
     Example: setminus fit adult.csv --label income --ignore sex --out model.skops
     """
     audit_file, page = beside(out, "audit.json"), beside(out, "report.html")
+    outputs = {"the model": out, "its audit record": audit_file, "its page": page, "its card": card, "its pdf": pdf}
     check_outputs(
-        {"the model": out, "its audit record": audit_file, "its page": page},
-        [table, Path(full), *([] if test is None else [test])],
+        {what: path for what, path in outputs.items() if path is not None},
+        [table, Path(full), *([] if test is None else [test]), *([] if notes is None else [notes])],
         force=force,
     )
+    filing = Filing.of(approved_by, notes, pdf)
+    from setminus.commands.fitting import fit_table
+    from setminus.commands.models_table import show_models
     from setminus.estimators.persistence import save
-    from setminus.files import atomic_writes
-    from setminus.report.page import write_page
 
     display = Display(quiet or json)
     config = FitConfig(
@@ -287,22 +276,19 @@ def fit(
         trusted=tuple(trust or ()),
     )
     with listen(display):
-        model, record = fit_table(config, typed_command())
+        model, record = fit_table(config, typed_command(), filing)
         needs = "with the ignored columns" if record["task"]["groups_needed"] else "the ignored columns may be left out"
         record["usage"], record["usage_command"] = usage(out, needs, config.trusted)
-        with (
-            tracked("write the model, the audit and the page"),
-            atomic_writes(audit_file, page, out) as (audit_part, page_part, model_part),
-        ):
-            write_json(audit_part, record)
-            write_page(page_part, [record])
-            save(model, model_part)
+        with tracked("write the model, the audit and the page"):
+            files = {"record": audit_file, "page": page, "card": card, "pdf": pdf, "model": out}
+            write_outputs(record, files, lambda path: save(model, path))
     if json:
         typer.echo(to_json(record))
         return
     display.columns(record["task"])
     show_models(record, display)
     display.say(f"model  {out}", f"audit  {audit_file}", f"page   {page.resolve()}")
+    display.say(*(f"{kind:<6} {path}" for kind, path in (("card", card), ("pdf", pdf)) if path is not None))
 
 
 @dataclass(frozen=True)
@@ -429,450 +415,3 @@ class FitConfig:
                 f"--test is {self.test}, the table that the model learns from",
                 do="give other rows, or leave --test out: some rows are then held out.",
             )
-
-
-def fit_table(config: FitConfig, command: str = "") -> tuple[Any, Record]:
-    """Fit a model that ignores columns of a table, and audit it.
-
-    Parameters
-    ----------
-    config : FitConfig
-    command : str
-        What the user typed, for the record.
-
-    Returns
-    -------
-    model : TunedOrthogonalClassifier
-        Fitted; takes frames with the columns of the table. ``model.about_`` says where it comes from.
-    record : dict
-        Everything that the page shows, and the audits as numbers.
-
-    Raises
-    ------
-    UserError
-        Where the table cannot be used as asked.
-    """
-    from threadpoolctl import threadpool_limits
-
-    # one thread: on a busy machine a second one costs minutes, on an idle one it saves seconds
-    with threadpool_limits(1), seconds_by_name() as seconds:
-        return _fit(config, seconds, command)
-
-
-def _fit(config: FitConfig, seconds: dict[str, float], command: str) -> tuple[Any, Record]:
-    from sklearn.frozen import FrozenEstimator
-
-    from setminus.core.gaps import gap_key
-    from setminus.estimators.persistence import model_errors
-
-    # wrong options are refused before the file is read
-    config.check()
-    edges, costs = config.edges, config.costs
-    with tracked(f"read {Path(config.table).name}"):
-        train, test = _train_and_test(config, edges)
-        columns = train.features(config.roles)
-    model = _model(config, columns, train.X.column_names)
-    model.set_params(bins=edges or None, costs=costs)
-    labels = config.roles.class_names
-    if isinstance(model.full, FrozenEstimator):
-        with model_errors(Path(config.full).name):
-            train, labels = train.labelled_by(model.full.classes_, config.roles, Path(config.full).name)
-            test, _ = test.labelled_by(model.full.classes_, config.roles, Path(config.full).name)
-    model.favorable_label = _favorable(config, train.y, labels)
-    features = list(model.full.feature_names_in_) if isinstance(model.full, FrozenEstimator) else _kept(columns)
-    if isinstance(model.full, FrozenEstimator):
-        # here, where it is clear who fails
-        with model_errors(Path(config.full).name):
-            model.full.predict_proba(train.X.select(features))
-    visible = [*dict.fromkeys([*features, *(model.sensitive_columns or ())])]
-    with (
-        tracked(f"fit, remove {', '.join(config.ignore)}, tune on {model.cv} folds"),
-        warnings.catch_warnings(record=True) as caught,
-    ):
-        warnings.simplefilter("always", UserWarning)
-        keyword = {} if model.sensitive_columns else {"sensitive_features": train.groups}
-        model.fit(train.X.select(visible), train.y, **keyword)
-    test, notes = _known_only(test, model)
-    with tracked(f"audit before and after on {len(test):,} rows"):
-        audited = _audits(model, test.X.select(visible), test, config)
-        # of several groupings the crossing is shown in full; the others by their gaps
-        title, models = audited[-1] if config.constraint_over != "each" else audited[0]
-        predicted = _predictability(model, test.X.select(visible), test)
-    bounded = gap_key(config.constraint, config.agg)
-    record = run_record(
-        "fit",
-        "fairness",
-        config,
-        command=command,
-        task={
-            "data": Path(config.table).name,
-            "label": config.roles.question,
-            "labels": labels,
-            "ignored": ", ".join(config.ignore),
-            "ignored_columns": [*config.ignore],
-            "rows": {"train": len(train), "test": len(test)},
-            "features": features,
-            "columns": [asdict(column) for column in columns],
-            "favorable": None if model.favorable_label is None else str(model.favorable_label),
-            "groups": model.groups_.names,
-            "notes": [*train.notes, *model.groups_.notes(missing=False), *notes],
-            # a table to predict for may leave the sign open
-            "decimal": None if train.decimal is None else train.decimal._asdict(),
-            "groups_needed": model.sensitive_columns is not None,
-        },
-        metrics={
-            "attribute_predictability": predicted,
-            "models": models,
-            "frontier": frontier_points(model),
-            "strength": model.strength_,
-            "threshold": getattr(model, "threshold_", None),
-            "choice": model.choice_,
-            "certificate": None if model.certificate_ is None else model.certificate_.as_dict(),
-            "groupings": [
-                {"title": name, **{one["title"]: one["audit"][bounded] for one in entries}} for name, entries in audited
-            ],
-            "grouping": title,
-        },
-        steps=seconds,
-        packages=("pyarrow",),
-    )
-    # those on groups are among the notes
-    said = [str(one.message) for one in caught if issubclass(one.category, UserWarning)]
-    about_groups = {f"{note}." for note in model.groups_.notes()}
-    record["warnings"] = [one for one in dict.fromkeys([*said, *model.warnings_]) if one not in about_groups]
-    model.about_ = {key: record[key] for key in ("config", "versions", "command", "task")}
-    model.about_["test"] = {
-        name: {key: entry["audit"][key] for key in ("accuracy", bounded)}
-        for name, entry in zip(("before", "after"), models, strict=True)
-    }
-    return model, record
-
-
-def _train_and_test(config: FitConfig, edges: dict[str | int, Sequence[float]]) -> tuple[Rows, Rows]:
-    from setminus.commands.table_roles import check_bins, read_rows, split_rows, without_rare_labels
-    from setminus.estimators.groupings import Groupings, needed_labels
-    from setminus.tables.columns import check_names
-    from setminus.tables.reading import open_table
-
-    def rows(path: str, decimal: DecimalSign | None = None) -> Rows:
-        table = open_table(path, header=config.header, encoding=config.encoding, decimal=config.decimal)
-        return read_rows(table.like(decimal), config.roles)
-
-    train = without_rare_labels(rows(config.table), config.roles)
-    check_bins(edges, train.groups)
-    if config.test is None:
-        known = Groupings(
-            config.constraint_over, least=config.min_group_size, small=config.small_groups, bins=edges or None
-        )
-        needed = needed_labels(config.constraint, len(np.unique(train.y)))
-        return split_rows(train, config.test_size, config.seed, known, needed)
-    test = rows(config.test, train.decimal)
-    train = replace(train, notes=(*train.notes, *(f"{Path(config.test).name}: {note}" for note in test.notes)))
-    check_names(train.X.column_names, test.X.column_names, Path(config.test).name)
-    new = sorted(set(test.y.tolist()) - set(train.y.tolist()))
-    if new:
-        raise UserError(
-            f"the label {config.label!r} has the value {new[0]!r} in {Path(config.test).name} only",
-            do="give test rows with the classes of the training rows.",
-        )
-    return train, test
-
-
-def _favorable(config: FitConfig, y: Any, labels: dict[str, str]) -> Any:
-    """The class that `--favorable` names, in the words of the file."""
-    if config.favorable is None:
-        return None
-    from setminus.tables.columns import check_names
-
-    named = {labels.get(str(label), str(label)): label for label in np.unique(y).tolist()}
-    name = str(config.roles.favorable_name)
-    # a rare label is left out
-    check_names([name], [*named], f"the label {config.label!r}", what="value")
-    return named[name]
-
-
-def _sensitive(model: TunedOrthogonalClassifier, rows: Rows) -> Any:
-    """The groups of rows, from where the model had them."""
-    return rows.groups if model.sensitive_columns is None else rows.X.select([*model.sensitive_columns])
-
-
-def _known_only(test: Rows, model: TunedOrthogonalClassifier) -> tuple[Rows, list[str]]:
-    """The test rows without those of groups that the training rows lack, and a note on these."""
-    from setminus.estimators.groups import UNSEEN
-
-    unseen = model.groups_.crossed.codes(_sensitive(model, test)) == UNSEEN
-    if not unseen.any():
-        return test, []
-    if unseen.all():
-        raise UserError("no test row is in a group of the training rows", do="check the ignored columns of both files.")
-    return test.take(np.flatnonzero(~unseen)), [
-        f"{unseen.sum():,} test rows are in groups that training did not have, and were left out"
-    ]
-
-
-def _kept(columns: list[ColumnSummary]) -> list[str]:
-    kept = [column.name for column in columns if column.kept]
-    if not kept:
-        raise UserError("no column is left to learn from", do="every column is constant, or names rows.")
-    return kept
-
-
-def _model(config: FitConfig, columns: list[ColumnSummary], present: list[str]) -> TunedOrthogonalClassifier:
-    from sklearn.frozen import FrozenEstimator
-
-    from setminus.commands.table_roles import split_names
-    from setminus.estimators.persistence import load, model_errors
-    from setminus.estimators.principals import GroupPrincipal, ProxyPrincipal
-    from setminus.estimators.tuned import TunedOrthogonalClassifier
-    from setminus.tables.columns import check_names
-
-    full: Any = None
-    sees_groups = False
-    if config.full not in ("hist_gradient_boosting", "logistic"):
-        if not Path(config.full).is_file():
-            raise UserError(
-                f"--full is {config.full!r}, and there is no such file",
-                do="give hist_gradient_boosting, logistic, or the path of a saved model.",
-            )
-        saved = load(config.full, trusted=config.trusted)
-        if not hasattr(saved, "feature_names_in_"):
-            raise UserError(
-                f"the model in {config.full} does not say which columns it takes",
-                do="fit it on a frame, and save it again.",
-            )
-        with model_errors(Path(config.full).name):
-            check_names(saved.feature_names_in_, present, Path(config.table).name)
-            dropped = [name for name in split_names(config.drop, present) if name in {*saved.feature_names_in_}]
-            if dropped:
-                raise UserError(
-                    f"{Path(config.full).name} was fitted on the column {dropped[0]!r}, which --drop leaves out",
-                    do="keep the column, or fit the model without it.",
-                )
-            sees_groups = not {*saved.feature_names_in_}.isdisjoint(config.ignore)
-        full = FrozenEstimator(saved)
-        # the proxy learns from what the model sees, less the groups: both are given the same frame
-        columns = [column for column in columns if column.name in set(saved.feature_names_in_)]
-    pipeline = _pipeline("logistic" if config.full == "logistic" else "hist_gradient_boosting", columns, config.seed)
-    grouped = config.principal == "group"
-    return TunedOrthogonalClassifier(
-        pipeline if full is None else full,
-        GroupPrincipal() if grouped else ProxyPrincipal(pipeline),
-        constraint=config.constraint,
-        agg=config.agg,
-        tolerance=config.tolerance,
-        confidence=config.confidence,
-        uncertified=config.uncertified,
-        scoring=config.scoring,
-        min_lead=config.min_lead,
-        min_selection_rate=config.min_selection_rate,
-        max_selection_rate=config.max_selection_rate,
-        min_recall=config.min_recall,
-        levelling="up" if config.level_up else None,
-        constraint_over=config.constraint_over,
-        min_group_size=config.min_group_size,
-        small_groups=config.small_groups,
-        # where the model takes the groups, they are in the table when it predicts, too
-        sensitive_columns=[*dict.fromkeys(config.ignore)] if grouped or sees_groups else None,
-        random_state=config.seed,
-    )
-
-
-def _pipeline(kind: str, columns: list[ColumnSummary], seed: int) -> Pipeline:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-
-    from setminus.tables.encoding import TableEncoder
-
-    _kept(columns)
-    kinds = {column.name: column.kind for column in columns if column.kept}
-    if kind == "logistic":
-        return make_pipeline(TableEncoder("onehot", kinds=kinds), LogisticRegression(max_iter=1000))
-    categorical = np.array([column.kind == "category" for column in columns if column.kept])
-    boosting = HistGradientBoostingClassifier(categorical_features=categorical, random_state=seed)
-    return make_pipeline(TableEncoder("ordinal", kinds=kinds), boosting)
-
-
-def _audits(model: TunedOrthogonalClassifier, X: Any, test: Rows, config: FitConfig) -> list[tuple[str, list[Record]]]:
-    """The audits before and after, for each grouping by its title."""
-    from setminus.auditing.audit import audit
-    from setminus.estimators.principals import GroupPrincipal
-
-    full, principals, _ = model.model_._parts(X, None)
-    grouped = isinstance(model.model_.principals_[0], GroupPrincipal)
-    chosen = f"strength {model.strength_:g}"
-    if hasattr(model, "threshold_"):
-        chosen += f" and threshold {model.threshold_:.2f}"
-    known = "the groups are read from the table" if grouped else "the groups are not needed"
-    classes = model.classes_.tolist()
-    # audits refer to the last class
-    order = [*range(len(classes))]
-    if model.favorable_label is not None:
-        order.sort(key=lambda k: classes[k] == model.favorable_label)
-    after = {
-        "proba": model.predict_proba(X)[:, order],
-        "y_pred": model.predict(X),
-        "full_proba": full[:, order],
-        "principal_proba": principals[0][:, order],
-    }
-    entries: list[tuple[str, str, dict[str, Any]]] = [
-        ("before", "The full classifier, unchanged.", {"proba": full[:, order]}),
-        ("after", f"With {chosen}, chosen by cross-validation. To predict, {known}.", after),
-    ]
-    settings: dict[str, Any] = {"classes": [classes[k] for k in order], "random_state": config.seed}
-    if config.confidence is not None:
-        settings |= {name: getattr(config, name) for name in ("constraint", "agg", "tolerance", "confidence")}
-    return [
-        (
-            title,
-            [
-                {
-                    "title": name,
-                    "about": about,
-                    "audit": audit(test.y, sensitive_features=groups, **settings, **scores).to_dict(),
-                }
-                for name, about, scores in entries
-            ],
-        )
-        for title, groups in model.groups_.named_each(_sensitive(model, test))
-    ]
-
-
-def attribute_predictability(attribute_model: Any, X: Any, groups: Any) -> dict[str, float | None]:
-    """How well a model predicts the ignored attribute from the other features, on test rows."""
-    from sklearn.metrics import roc_auc_score
-
-    groups = np.asarray(groups)
-    names, counts = np.unique(groups, return_counts=True)
-    proba = attribute_model.predict_proba(X)
-    # with more groups than two, or one that the test rows lack, there is no single AUC
-    auc = float(roc_auc_score(groups, proba[:, 1])) if len(names) == proba.shape[1] == 2 else None
-    return {
-        "auc": auc,
-        "accuracy": float(np.mean(attribute_model.predict(X) == groups)),
-        "largest_group": float(counts.max() / counts.sum()),
-    }
-
-
-def _predictability(model: TunedOrthogonalClassifier, X: Any, test: Rows) -> dict[str, float | None] | None:
-    """How well the proxy of a fitted model predicts the groups; None where the principal is another one."""
-    from setminus.core.checks import group_name
-    from setminus.estimators.principals import ProxyPrincipal
-
-    fitted = model.model_
-    proxy = fitted.principals_[0]
-    if not isinstance(proxy, ProxyPrincipal):
-        return None
-    codes = proxy.groups_.codes(fitted._groups(X, None if model.sensitive_columns else test.groups))
-    inside = np.flatnonzero(codes >= 0)
-    names = np.array([group_name(label) if isinstance(label, tuple) else label for label in proxy.groups_.labels])
-    return attribute_predictability(
-        proxy.attribute_model_, fitted._principal_view(X, proxy).take(inside), names[codes[inside]]
-    )
-
-
-def frontier_points(tuned: TunedOrthogonalClassifier) -> dict[str, Any]:
-    """The non-dominated points of the search, the chosen one, and the model as it was."""
-    searched = tuned.frontier_
-    binary = searched.offsets.shape[1] == 2
-    untouched = np.flatnonzero(searched.strength == searched.strength.min())
-    untouched = untouched[np.argmin(np.abs(searched.offsets[untouched]).sum(axis=1))]
-
-    def point(index: Any) -> dict[str, Any]:
-        found: dict[str, Any] = {name: float(getattr(searched, name)[index]) for name in ("strength", "score", "gap")}
-        if binary:
-            return {**found, "threshold": float(searched.threshold[index])}
-        return {**found, "offsets": searched.offsets[index].tolist()}
-
-    return {
-        "best": [point(index) for index in searched.pareto()],
-        "chosen": point(searched.chosen),
-        "untouched": point(untouched),
-        "searched": searched.n_tried,
-        "score_name": searched.score_name,
-        "tolerance": tuned.tolerance,
-    }
-
-
-def show_models(record: Record, display: Display) -> None:
-    """The audits of a fairness record side by side, what was chosen, and whether it kept the tolerance."""
-    from setminus.core.gaps import gap_key
-    from setminus.report.fairness import GAPS
-
-    models = record["metrics"]["models"]
-    rows: list[list[str | Text]] = [
-        [title, *(_interval(model["audit"][key]) for model in models)] for title, key in SHOWN.items()
-    ]
-    rates = models[0]["audit"]["group_rates"]
-    one_label = len(rates) == len({str(rate["group"]) for rate in rates})
-    for rate in rates[:MAX_RATES]:
-        cells = [
-            row["true_positive_rate"]
-            for model in models
-            for row in model["audit"]["group_rates"]
-            if row["group"] == rate["group"] and row["label"] == rate["label"]
-        ]
-        of = "" if one_label else f" of {rate['label']}"
-        rows.append([f"TPR{of}, {rate['group']}", *map(_interval, cells)])
-    level = f"{100 * models[0]['audit']['confidence']:g} % intervals"
-    heads = (f"{record['task']['rows']['test']:,} test rows, {level}", *(model["title"] for model in models))
-    display.table(heads, rows)
-    if len(rates) > MAX_RATES:
-        display.say(f"and {len(rates) - MAX_RATES} more rates on the page")
-    groupings = record["metrics"].get("groupings", [])
-    if len(groupings) > 1:
-        gap = GAPS[gap_key(record["config"]["constraint"], record["config"]["agg"])]
-        display.table(
-            (f"{gap} between the groups of", "before", "after"),
-            [[one["title"], _interval(one["before"]), _interval(one["after"])] for one in groupings],
-        )
-    display.say("", *_outcome(record), "")
-
-
-def _interval(interval: dict[str, Any]) -> Text:
-    from rich.text import Text
-
-    if interval["value"] is None:
-        return Text("n/a")
-    return Text.assemble(f"{interval['value']:.3f} ", (f"{interval['low']:.3f}-{interval['high']:.3f}", "dim"))
-
-
-def _outcome(record: Record) -> list[str]:
-    from setminus.core.gaps import gap_key
-    from setminus.report.fairness import GAPS
-
-    frontier, after = record["metrics"]["frontier"], record["metrics"]["models"][-1]["audit"]
-    chosen, tolerance = frontier["chosen"], frontier["tolerance"]
-    threshold = f", threshold {chosen['threshold']:.2f}" if "threshold" in chosen else ""
-    bounded = gap_key(record["config"]["constraint"], record["config"]["agg"])
-    gap = after[bounded]["value"]
-    measured = "n/a" if gap is None else f"{gap:.3f}"
-    kept = gap is not None and gap <= tolerance
-    lines = [
-        *_promise(record["metrics"], tolerance),
-        f"Strength {chosen['strength']:g}{threshold}. The {GAPS[bounded].lower()} is "
-        f"{chosen['gap']:.3f} in cross-validation and {measured} on the test rows; the tolerance is {tolerance:g}"
-        + ("." if kept else ", which the test rows exceed."),
-    ]
-    if any(row["selection_rate"]["value"] == 0 for row in after["group_rates"]):
-        lines.append(
-            "Note: for at least one group, some class is never predicted. Allow a larger gap, or choose another "
-            "constraint."
-        )
-    return [*lines, *(f"Warning: {warning}" for warning in record.get("warnings", []))]
-
-
-def _promise(metrics: dict[str, Any], tolerance: float) -> list[str]:
-    """What is promised of the gap on new rows; nothing where nothing was asked."""
-    certificate = metrics.get("certificate")
-    if certificate is None:
-        return []
-    level = f"{100 * certificate['confidence']:g} %"
-    bound = f"the upper bound of the gap is {certificate['bound']:.3f} at {level} confidence"
-    alone = metrics["choice"] == "left alone"
-    if certificate["certified"]:
-        kept = "Left alone: the model as it was keeps the tolerance" if alone else "Certified"
-        return [f"{kept}. For new rows {bound}, the tolerance is {tolerance:g}."]
-    if alone:
-        return [f"Left alone: the gap of the model as it was is what equal groups would show by chance; {bound}."]
-    return [f"Not certified: {bound}, the tolerance is {tolerance:g}."]

@@ -71,6 +71,8 @@ ENDINGS = {
     "table": (".csv", ".tsv", ".gz", ".parquet", ".pq", ".arrow", ".feather", ".ipc"),
     "record": (".json", ".jsonl"),
     "page": (".html", ".htm"),
+    "card": (".md", ".markdown"),
+    "pdf": (".pdf",),
 }
 """Endings of the names of what the commands read and write."""
 

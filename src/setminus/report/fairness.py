@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 from setminus.auditing.plot import (
     Shown,
@@ -33,17 +33,26 @@ __all__ = [
     "frontier_chart",
     "frontier_rows",
     "group_shares",
+    "outcome",
 ]
 
 Models = Sequence[dict[str, Any]]
+Outcome = Literal["certified", "certified as it was", "within noise", "not certified", "nothing promised"]
+"""What a fit ended with: certified after a change or without one; left alone since the gap is within the noise, which
+certifies nothing; not certified; or no confidence was asked for."""
+
+Rate = Literal["true_positive_rate", "false_positive_rate", "selection_rate"]
+RATES: tuple[Rate, ...] = ("true_positive_rate", "false_positive_rate", "selection_rate")
 
 AUDIT_HEADINGS = {
     "compare": ("Groups", "Decisions by group"),
+    "impact": ("Impact ratios", "Selection rates and impact ratios"),
     "certificate": ("Certificate", "Does the gap hold for new rows?"),
     "reliability": ("Probabilities", "Are the probabilities calibrated?"),
     "scores": ("Scores", "Scores of each group"),
     "check": ("Findings", "Does the score depend on the group?"),
     "use": ("Use", "What to do next"),
+    "evidence": ("Evidence", "Who chose what, and from which files"),
     "table": ("Table", "The table and its columns"),
 }
 GAPS: dict[Gap, str] = {
@@ -63,13 +72,15 @@ MAX_NAMED = 3
 
 POINT = ("predicted", "observed", "count")
 HEADINGS = {
-    "ignored": ("Ignored", "What the model ignores"),
     "compare": ("Before and after", "Before and after"),
+    "impact": ("Impact ratios", "Selection rates and impact ratios"),
+    "ignored": ("Method", "What the method removes"),
     "trade": ("Cost", "What fairness costs here"),
     "reliability": ("Probabilities", "Are the probabilities calibrated?"),
     "scores": ("Scores", "Scores of each group"),
     "check": ("Conditions", "Does the method apply here?"),
     "use": ("Use", "How to use it"),
+    "evidence": ("Evidence", "Who chose what, and from which files"),
     "table": ("Table", "The table and its columns"),
 }
 FRONTIER_SIGNS = {"best trades": 31}
@@ -155,6 +166,8 @@ def audited(
     reliability, scores = (_reliability(compared, shown), _scores(compared, shown)) if scored else ([], [])
     empty = {"table"} if not (task["notes"] or task["columns"]) else set()
     empty |= set() if scored else {"reliability", "scores"}
+    impact = _impact(compared)
+    empty |= set() if impact else {"impact"}
     command = record.get("usage_command", "")
     return {
         "task": task,
@@ -166,7 +179,11 @@ def audited(
         "positive": shown.class_name(last["classes"][1]),
         "gap": gap,
         "gap_title": GAPS[gap],
-        "shares": [group_shares(model["audit"], gap) for model in compared],
+        "shares": {rate: [group_shares(model["audit"], rate) for model in compared] for rate in RATES},
+        "impact": impact,
+        "provenance": {"settings": [], "files": [], "approved_by": None, "notes": None, **record.get("provenance", {})},
+        "date": record.get("date"),
+        "favorable": task.get("favorable"),
         "shown": shown,
         "numbers": _number_rows(models, gap),
         "group_rows": _group_rows(models, shown),
@@ -179,24 +196,50 @@ def audited(
     }
 
 
-def group_shares(audit: dict[str, Any], gap: Gap) -> list[tuple[str, float]]:
-    """For two classes, the rate of each group that a gap compares; of many groups the lowest and the highest.
+def group_shares(audit: dict[str, Any], rate: Rate) -> list[tuple[str, float]]:
+    """For two classes, a rate of each group; of many groups the lowest and the highest.
 
     Examples
     --------
     >>> rates = [{"group": g, "true_positive_rate": {"value": v}} for g, v in (("f", 0.5), ("m", 0.75))]
-    >>> group_shares({"classes": [0, 1], "group_rates": rates}, "equalized_odds_max")
+    >>> group_shares({"classes": [0, 1], "group_rates": rates}, "true_positive_rate")
     [('f', 0.5), ('m', 0.75)]
     """
     if len(audit["classes"]) > 2:
         return []
-    rate = "selection_rate" if gap == "demographic_parity" else "true_positive_rate"
     known = [(label_name(row["group"]), row[rate]["value"]) for row in audit["group_rates"]]
     known = [(group, value) for group, value in known if value is not None]
     if len(known) <= MAX_NAMED:
         return known
     by_value = sorted(known, key=lambda one: one[1])
     return [by_value[0], by_value[-1]]
+
+
+def outcome(metrics: Mapping[str, Any]) -> Outcome:
+    """What a fit ended with.
+
+    Examples
+    --------
+    >>> outcome({"choice": "left alone", "certificate": {"certified": False}})
+    'within noise'
+    """
+    certificate, alone = metrics.get("certificate"), metrics.get("choice") == "left alone"
+    if certificate is None:
+        return "nothing promised"
+    if certificate["certified"]:
+        return "certified as it was" if alone else "certified"
+    return "within noise" if alone else "not certified"
+
+
+def _impact(models: Models) -> list[dict[str, Any]]:
+    """The impact tables of the last model, each row with the numbers of the first one beside it."""
+    tables = models[-1]["audit"].get("impact") or []
+    before = models[0]["audit"].get("impact") or []
+    found = []
+    for number, table in enumerate(tables):
+        was = {row["group"]: row for row in before[number]["rows"]} if len(models) > 1 and number < len(before) else {}
+        found.append({**table, "rows": [{**row, "before": was.get(row["group"])} for row in table["rows"]]})
+    return found
 
 
 def _rates(models: Models, shown: Shown) -> list[dict[str, Any]]:
@@ -323,7 +366,7 @@ def fairness_section(record: dict[str, Any]) -> dict[str, Any]:
     return {
         **shared,
         "template": "fairness.html.j2",
-        "title": f"Predicting {task['label']}, ignoring {task['ignored']}",
+        "title": f"Predicting {task['label']}: fairness by {task['ignored']}",
         "rows": f"{task['rows']['train']:,} training rows, {task['rows']['test']:,} test rows",
         "bounded": gap,
         "attribute": predictable,
@@ -337,7 +380,7 @@ def fairness_section(record: dict[str, Any]) -> dict[str, Any]:
         "trade": trade,
         "tested": bool(tested),
         "certificate": metrics.get("certificate"),
-        "left_alone": metrics.get("choice") == "left alone",
+        "outcome": outcome(metrics),
         "warnings": record.get("warnings", []),
         "kept": frontier["chosen"]["gap"] <= frontier["tolerance"],
         "kept_on_test": (after["audit"][gap]["value"] or 0.0) <= frontier["tolerance"],
@@ -467,4 +510,4 @@ def _sees_ignored(task: dict[str, Any]) -> bool:
 
 def _better_than_guessing(accuracy: float, largest_group: float, auc: float | None) -> bool:
     """Whether the features predict the group better than a guess."""
-    return accuracy > largest_group + 0.02 or (auc is not None and auc > 0.6)
+    return accuracy > largest_group + 0.02 if auc is None else auc > 0.6

@@ -11,14 +11,24 @@ from importlib.metadata import entry_points, version
 from pathlib import Path
 from typing import Any
 
+from setminus.core.gaps import gap_key
 from setminus.errors import MissingExtraError
 from setminus.files import atomic_write
 from setminus.records import RecordError
 from setminus.report.adapted_table import adapted_table_section
-from setminus.report.fairness import audit_section, fairness_section
+from setminus.report.fairness import GAPS, audit_section, fairness_section, outcome
 from setminus.report.translation import translation_section
 
-__all__ = ["build_page", "experiment_sections", "made_by", "same_experiment", "vega_script", "write_page"]
+__all__ = [
+    "build_page",
+    "environment",
+    "experiment_sections",
+    "made_by",
+    "outcome_text",
+    "same_experiment",
+    "vega_script",
+    "write_page",
+]
 
 SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "adapted_table": adapted_table_section,
@@ -56,7 +66,7 @@ def build_page(records: Sequence[dict[str, Any]]) -> str:
     sections = [{"id": number, "brief": False, **_section(group)} for number, group in enumerate(groups)]
     figures = {f"{section['id']}-{figure.id}": figure.spec for section in sections for figure in section["figures"]}
     packages = frozenset(section["package"] for section in sections if "package" in section)
-    template = _environment(packages).get_template("page.html.j2")
+    template = environment(packages).get_template("page.html.j2")
     page: str = template.render(
         records=[_made_by(group) for group in groups],
         sections=sections,
@@ -64,6 +74,28 @@ def build_page(records: Sequence[dict[str, Any]]) -> str:
         vega_js=vega_script(),
     )
     return page
+
+
+def outcome_text(record: dict[str, Any]) -> str:
+    """What a fit ended with, in one sentence or two: the words of the page for the terminal.
+
+    Parameters
+    ----------
+    record : dict
+        Of a run whose job is "fairness".
+    """
+    metrics, config = record["metrics"], record["config"]
+    text: str = (
+        environment()
+        .get_template("outcome.j2")
+        .render(
+            outcome=outcome(metrics),
+            certificate=metrics.get("certificate"),
+            gap_title=GAPS[gap_key(config["constraint"], config["agg"])],
+            tolerance=metrics["frontier"]["tolerance"],
+        )
+    )
+    return text.strip()
 
 
 def write_page(path: str | os.PathLike[str], records: Sequence[dict[str, Any]]) -> Path:
@@ -104,6 +136,7 @@ def made_by(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "seed": ", ".join(map(str, sorted({record["seed"] for record in records}))),
         "steps": steps,
         "seconds": sum(steps.values()),
+        "date": last.get("date"),
     }
 
 
@@ -135,28 +168,48 @@ def _section(group: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _made_by(group: list[dict[str, Any]]) -> dict[str, Any]:
     first = group[0]
+    first = {"date": None, **first}
     return {**first, "commands": [first["command"]]} if first["job"] in SECTIONS else made_by(group)
 
 
 @functools.cache
-def _environment(packages: frozenset[str]) -> Any:
+def environment(packages: frozenset[str] = frozenset(), finalize: Callable[[Any], Any] | None = None) -> Any:
+    """What renders the templates: of this package, and of others that have sections on the page.
+
+    `finalize` is applied to every value that a template shows.
+    """
     try:
         import jinja2
     except ImportError as error:
         raise MissingExtraError("the page", "jinja2 and vl-convert-python", extra="cli") from error
-    environment = jinja2.Environment(
+    found = jinja2.Environment(
         loader=jinja2.ChoiceLoader([jinja2.PackageLoader(name) for name in ("setminus.report", *sorted(packages))]),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
+        finalize=finalize,
     )
-    environment.filters["percent"] = lambda share: "n/a" if share is None else f"{100 * share:.1f} %"
+    found.filters["percent"] = lambda share: "n/a" if share is None else f"{100 * share:.1f} %"
     # adding 0 makes a zero of minus zero
-    environment.filters["decimals"] = lambda value: "n/a" if value is None else f"{round(value, 3) + 0.0:.3f}"
-    environment.filters["thousands"] = lambda count: f"{count:,}"
-    environment.filters["sentence"] = lambda text: text[:1].upper() + text[1:]
-    return environment
+    found.filters["decimals"] = lambda value: "n/a" if value is None else f"{round(value, 3) + 0.0:.3f}"
+    found.filters["thousands"] = lambda count: f"{count:,}"
+    found.filters["sentence"] = lambda text: text[:1].upper() + text[1:]
+    found.filters["markdown"] = _rendered
+    return found
+
+
+def _rendered(text: str) -> Any:
+    """Markdown as HTML: markup in it is shown as text, and nothing is loaded."""
+    from markdown_it import MarkdownIt
+    from markupsafe import Markup
+
+    reader = MarkdownIt("js-default").disable(["image", "html_block", "html_inline"])
+    tokens = reader.parse(text)
+    for token in tokens:
+        # below the headings of the page
+        token.tag = "h4" if token.type in ("heading_open", "heading_close") else token.tag
+    return Markup(reader.renderer.render(tokens, reader.options, {}))  # noqa: S704
 
 
 @functools.cache

@@ -55,5 +55,7 @@ function walk(place) {
 
 // a sheet of paper has its own width, and printing does not wait for figures that fit themselves later
 const fit = () => views.forEach(({place, view, wide}) => wide && view.width(place.clientWidth).run());
-addEventListener("beforeprint", () => { document.body.classList.add("paper"); fit(); });
-addEventListener("afterprint", () => { document.body.classList.remove("paper"); fit(); });
+// tables that belong to the evidence are opened on paper, where nobody can
+const closed = [...document.querySelectorAll("details[data-print]:not([open])")];
+addEventListener("beforeprint", () => { document.body.classList.add("paper"); closed.forEach((one) => { one.open = true; }); fit(); });
+addEventListener("afterprint", () => { document.body.classList.remove("paper"); closed.forEach((one) => { one.open = false; }); fit(); });
