@@ -243,6 +243,19 @@ class Audit:
             )
         return lines
 
+    def impact_lines(self) -> list[str]:
+        """The lowest impact ratio of each attribute; the page and `impact` have all."""
+        lines = []
+        for found in self.impact:
+            known = [row for row in found.rows if not np.isnan(row.impact_ratio.low)]
+            if known:
+                low = min(known, key=lambda row: row.impact_ratio.value)
+                lines.append(
+                    f"Lowest impact ratio by {found.attribute}: {low.impact_ratio} ({low.group} against "
+                    f"{found.reference}); the four-fifths line is 0.8"
+                )
+        return lines
+
     def table(self) -> list[list[str]]:
         """The group table as text: a header, then one row for each group (and each of more than two classes)."""
         header = ["group", "class", "rows", "base rate", "selection rate", "TPR", "FPR", "accuracy"]
@@ -279,6 +292,7 @@ class Audit:
             *(["", f"  {self.n_unknown_group} rows have no group: they are in no gap"] if self.n_unknown_group else []),
             "",
             *_columns(self.table()),
+            *(f"  {printable(line)}" for line in self.impact_lines()),
             "",
         ]
         for finding in self.findings:
