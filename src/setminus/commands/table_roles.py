@@ -17,6 +17,7 @@ from sklearn.model_selection import train_test_split
 from setminus.core import Agg
 from setminus.errors import UserError
 from setminus.estimators.groupings import Groupings
+from setminus.estimators.groups import Groups
 from setminus.tables.columns import FLAGS, ColumnSummary, check_names, coded_text, describe, is_text, plain, to_text
 from setminus.tables.drift import unseen_fraction
 from setminus.tables.encoding import TableEncoder
@@ -30,6 +31,7 @@ __all__ = [
     "Rows",
     "check_bins",
     "check_limit",
+    "group_names",
     "read_bins",
     "read_domains",
     "read_groups",
@@ -282,6 +284,14 @@ def split_names(texts: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
     return tuple(
         name for text in texts for name in ([text] if text in names else (part.strip() for part in text.split(",")))
     )
+
+
+def group_names(known: Groups, groups: pa.Table, codes: NDArray[np.intp] | None = None) -> NDArray[Any]:
+    """The name of each row's group, as it is shown; empty for one that was not there at fit time, None for none."""
+    codes = known.codes(groups) if codes is None else codes
+    # the last two by the codes UNSEEN and NOT_COMPARED
+    names = np.array([*known.names, None, ""], dtype=object)
+    return names[codes]
 
 
 def without_rare_labels(rows: Rows, roles: Roles) -> Rows:
