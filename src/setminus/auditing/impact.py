@@ -150,7 +150,7 @@ def _table(
         return ImpactTable(attribute, None, (), int(counts.sum()), min_share)
     codes, labels = encode_groups(np.asarray(groups)[~unknown] if unknown.any() else groups)
     chosen, rows = selected[~unknown], counts[~unknown]
-    n = np.bincount(codes, rows, minlength=len(labels))
+    n: Floats = np.bincount(codes, rows, minlength=len(labels)).astype(np.float64)
     hits = np.bincount(codes, rows * chosen, minlength=len(labels))
     if weights is None:
         rates, sizes = hits / n, n
