@@ -48,33 +48,29 @@ DIGIT_SEEDS = {"quick": 3, "paper": 10}
 
 def plan(scale: Scale, seeds: tuple[int, ...]) -> list[Run]:
     """One run for each divergence, on Gaussians and on colored digits; the latter for the first few seeds."""
-    gaussians, size = GAUSSIANS[scale], DIGIT_SIZE[scale]
+    gaussians = GAUSSIANS[scale]
     trainings = [
         *((strength, DIGITS[scale]) for strength in LAMBDAS),
         *((strength, GENTLE[scale]) for strength in GENTLE_LAMBDAS),
     ]
     return [
-        *(
-            Run(
-                "fig2a",
-                {"scale": scale, "data": "gaussians", "divergence": divergence, **asdict(gaussians)},
-                seeds,
-                partial(measure_gaussians, divergence=divergence, schedule=gaussians),
-                "32-true",
-            )
-            for divergence in DIVERGENCES
-        ),
-        *(
-            Run(
-                "fig2a",
-                {"scale": scale, "data": "colored digits", "lambda_digit": strength, **asdict(digits), **asdict(size)},
-                seeds[: DIGIT_SEEDS[scale]],
-                partial(measure_digits, lambda_digit=strength, schedule=digits, size=size),
-                "32-true",
-            )
-            for strength, digits in trainings
-        ),
+        *(gaussian_run("fig2a", scale, seeds, divergence, gaussians) for divergence in DIVERGENCES),
+        *(digit_run("fig2a", scale, seeds, strength, digits) for strength, digits in trainings),
     ]
+
+
+def gaussian_run(name: str, scale: Scale, seeds: tuple[int, ...], divergence: float, schedule: Schedule) -> Run:
+    """One training schedule on Gaussians with a divergence of z1."""
+    config = {"scale": scale, "data": "gaussians", "divergence": divergence, **asdict(schedule)}
+    return Run(name, config, seeds, partial(measure_gaussians, divergence=divergence, schedule=schedule), "32-true")
+
+
+def digit_run(name: str, scale: Scale, seeds: tuple[int, ...], strength: float, schedule: Schedule) -> Run:
+    """One training schedule on colored digits, for the first few seeds; z1 depends on y by `strength`."""
+    size = DIGIT_SIZE[scale]
+    config = {"scale": scale, "data": "colored digits", "lambda_digit": strength, **asdict(schedule), **asdict(size)}
+    measured = partial(measure_digits, lambda_digit=strength, schedule=schedule, size=size)
+    return Run(name, config, seeds[: DIGIT_SEEDS[scale]], measured, "32-true")
 
 
 WAYS = {"importance": "importance sampling", "orthogonal": "formula"}

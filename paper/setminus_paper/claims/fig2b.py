@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
-from functools import partial
+from dataclasses import replace
 
 from setminus.charts.chart import Chart
 from setminus_paper.claims.fig2a import (
-    DIGIT_SEEDS,
-    DIGIT_SIZE,
     DIGITS,
     EXPECTED,
     GAUSSIANS,
     WAYS,
     by_training,
     by_value,
+    digit_run,
+    gaussian_run,
     loss_charts,
     spread,
 )
-from setminus_paper.claims.importance_against_formula import measure_digits, measure_gaussians
 from setminus_paper.claims.over_seeds import Records, Summary
 from setminus_paper.run import Run, Scale
 
@@ -39,29 +37,9 @@ def plan(scale: Scale, seeds: tuple[int, ...]) -> list[Run]:
     """One run for each learning rate, on Gaussians and on colored digits; the latter for the first few seeds."""
     gaussians = [replace(GAUSSIANS[scale], rate=rate) for rate in GAUSSIAN_RATES]
     digits = [replace(DIGITS[scale], rate=rate) for rate in DIGIT_RATES]
-    size = DIGIT_SIZE[scale]
-    about_digits = {"scale": scale, "data": "colored digits", "lambda_digit": LAMBDA_DIGIT}
     return [
-        *(
-            Run(
-                "fig2b",
-                {"scale": scale, "data": "gaussians", "divergence": DIVERGENCE, **asdict(schedule)},
-                seeds,
-                partial(measure_gaussians, divergence=DIVERGENCE, schedule=schedule),
-                "32-true",
-            )
-            for schedule in gaussians
-        ),
-        *(
-            Run(
-                "fig2b",
-                {**about_digits, **asdict(schedule), **asdict(size)},
-                seeds[: DIGIT_SEEDS[scale]],
-                partial(measure_digits, lambda_digit=LAMBDA_DIGIT, schedule=schedule, size=size),
-                "32-true",
-            )
-            for schedule in digits
-        ),
+        *(gaussian_run("fig2b", scale, seeds, DIVERGENCE, schedule) for schedule in gaussians),
+        *(digit_run("fig2b", scale, seeds, LAMBDA_DIGIT, schedule) for schedule in digits),
     ]
 
 
