@@ -282,6 +282,8 @@ def test_an_interrupted_fit_leaves_nothing_half_written(tmp_path, people):
         stderr=subprocess.PIPE,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         text=True,
+        # whoever starts the tests in the background ignores interrupts, and so would the command
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     assert "read people.csv" in process.stderr.readline()
     said = pressed_until_it_ends(process)

@@ -148,7 +148,12 @@ from setminus_paper.run import Run, execute
 execute([Run("toy", {{}}, tuple(range(40)), partial(toy.measure, seconds=0.3))], Path({str(path)!r}), jobs=2)
 """
     process = subprocess.Popen(
-        [sys.executable, "-c", script], stderr=subprocess.PIPE, start_new_session=True, text=True
+        [sys.executable, "-c", script],
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+        # whoever starts the tests in the background ignores interrupts, and so would this process
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     deadline = time.monotonic() + 30
     while not (path.exists() and len(read_records(path)) >= 2) and time.monotonic() < deadline:
