@@ -10,6 +10,7 @@ PARTS = (
     "training",
     "scoring",
     "tuning",
+    "exported",
     "peers",
     "table_peers",
     "proxy",
@@ -69,6 +70,10 @@ def main() -> None:
         from benchmarks import tuning
 
         tuning.run(records("tuning"))
+    if "exported" in wanted:
+        from benchmarks import exported
+
+        exported.run(records("exported"))
     if "peers" in wanted:
         from benchmarks import fairness_sets, peers
 

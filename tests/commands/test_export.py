@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from setminus import OrthogonalClassifier, onnx_inputs, save
 from setminus.commands import build_app
+from setminus.export.translator import export_translator
 from setminus.tables.encoding import TableEncoder
 from tests.export.conftest import people
 
@@ -70,3 +71,20 @@ def test_sql_is_printed_in_one_line(model):
 )
 def test_wrong_options_are_named(words, wrong):
     assert wrong in str(run(*words).exception)
+
+
+def test_the_generator_of_a_translator_from_bytes_to_bytes(tmp_path):
+    pytest.importorskip("onnxscript")
+    translator = pytest.importorskip("setminus.transfer.translator")
+    networks = translator.networks_for(16, 4, seed=0)
+    made = translator.ImageTranslator(networks.a_to_b, networks.b_to_a, size=16, width=4)
+    done = export_translator(made, tmp_path / "g.onnx", "b_to_a")
+    assert done["size"] == 16 and done["difference"] <= 1
+    images = np.random.default_rng(1).integers(0, 256, (7, 16, 16, 3), dtype=np.uint8)
+    session = onnxruntime.InferenceSession(tmp_path / "g.onnx", providers=["CPUExecutionProvider"])
+    (found,) = session.run(None, {"images": images})
+    off = {way: np.abs(found.astype(int) - made.translate(images, way)).max() for way in ("a_to_b", "b_to_a")}
+    # a negative control: the other generator gives other pictures
+    assert off["b_to_a"] <= 1 < off["a_to_b"]
+    with pytest.raises(ValueError, match="direction is 'b'"):
+        export_translator(made, tmp_path / "h.onnx", "b")

@@ -32,7 +32,11 @@ __all__ = ["export"]
 def export(
     model: Annotated[
         Path | None,
-        typer.Argument(help="A model file. With --sql, --prior and --strength may replace it.", show_default=False),
+        typer.Argument(
+            help="A model file, or a folder with a translator of pictures. With --sql, --prior and --strength may "
+            "replace it.",
+            show_default=False,
+        ),
     ] = None,
     onnx: Annotated[
         Path | None, typer.Option(help="ONNX file to write: the whole model, from the columns to the decision.")
@@ -47,6 +51,9 @@ def export(
             "the model does not say what its columns hold.",
         ),
     ] = None,
+    direction: Annotated[
+        Literal["a_to_b", "b_to_a"], typer.Option(help="ONNX of a translator: which of its two directions.")
+    ] = "a_to_b",
     full: Annotated[
         str | None,
         typer.Option(help="SQL: columns with the probabilities of the full classifier, separated by commas."),
@@ -124,6 +131,16 @@ def export(
     if model is None or onnx is None:
         raise UserError("--onnx came without a model file", do="name it: setminus export model.skops --onnx model.onnx")
     check_outputs({"the ONNX file": onnx}, [model, *([] if sample is None else [sample])], option="--onnx", force=force)
+    if model.is_dir():
+        from setminus.export.translator import export_translator
+        from setminus.transfer.translator import load_translator
+
+        made = export_translator(load_translator(model), onnx, direction)
+        if json:
+            typer.echo(to_json({"onnx": str(onnx), **made}))
+        else:
+            Display(quiet).say(f"{onnx}: pictures of {made['size']} x {made['size']} pixels, {direction}.")
+        return
     from setminus.estimators.persistence import model_errors
     from setminus.export.onnx import export_onnx
 
