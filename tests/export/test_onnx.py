@@ -141,6 +141,21 @@ def test_classifiers_of_arrays(tmp_path, full, n_classes):
     assert_same(model, tmp_path / "model.onnx", np.random.default_rng(1).normal(size=(500, 3)))
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("calibration", ["sigmoid", "isotonic", "temperature"])
+def test_calibrated_classifiers(tmp_path, calibration, n_classes):
+    X, y, sex = arrays(n_classes=n_classes)
+    for full in (
+        HistGradientBoostingClassifier(max_iter=3),
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        DecisionTreeClassifier(max_depth=3),
+    ):
+        model = OrthogonalClassifier(full, ProxyPrincipal(LogisticRegression()), calibration=calibration)
+        model.fit(X, y, sensitive_features=sex)
+        assert export_onnx(model, tmp_path / "model.onnx", X)["difference"] < 1e-9
+        assert_same(model, tmp_path / "model.onnx", 3 * np.random.default_rng(1).normal(size=(500, 3)))
+
+
 @pytest.mark.parametrize("package", ["lightgbm", "xgboost"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_boosters_of_other_libraries(tmp_path, package, n_classes):

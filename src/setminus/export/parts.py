@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 from sklearn.base import BaseEstimator
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OrdinalEncoder
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
@@ -282,12 +285,17 @@ def _(model: Pipeline, graph: Graph, rows: Rows) -> str:
 
 @proba_of.register
 def _(model: HistGradientBoostingClassifier, graph: Graph, rows: Rows) -> str:
+    return _from_scores(graph, _boosting_scores(model, graph, rows), model)
+
+
+def _boosting_scores(model: HistGradientBoostingClassifier, graph: Graph, rows: Rows) -> str:
+    """The raw scores, of one column for two classes."""
     if model._preprocessor is not None:
         rows = _boosting_rows(graph, rows, model)
     x = graph.matrix(rows, type(model).__name__).tensor
     base = np.asarray(model._baseline_prediction, dtype=np.float64).reshape(1, -1)
     scores = tree_scores(graph, x, boosted_trees(model), base.shape[1])
-    return _from_scores(graph, graph.add("Add", scores, graph.constant(base)), model)
+    return graph.add("Add", scores, graph.constant(base))
 
 
 def _boosting_rows(graph: Graph, rows: Rows, model: HistGradientBoostingClassifier) -> list[Column]:
@@ -321,6 +329,95 @@ def _forest(model: Any, graph: Graph, rows: Rows) -> str:
 
 for _kind in (DecisionTreeClassifier, ExtraTreeClassifier, RandomForestClassifier, ExtraTreesClassifier):
     proba_of.register(_kind, _forest)
+
+
+# ---- calibration
+
+
+@proba_of.register
+def _(model: CalibratedClassifierCV, graph: Graph, rows: Rows) -> str:
+    parts = [_calibrated(one, graph, rows) for one in model.calibrated_classifiers_]
+    total = parts[0]
+    for part in parts[1:]:
+        total = graph.add("Add", total, part)
+    return graph.add("Div", total, graph.constant(float(len(parts))))
+
+
+def _calibrated(model: Any, graph: Graph, rows: Rows) -> str:
+    """The probabilities of one calibrated classifier."""
+    scores, n_classes = _response(model.estimator, graph, rows), len(model.classes)
+    if len(model.estimator.classes_) != n_classes:
+        raise UserError(
+            "CalibratedClassifierCV with a fold that lacks a class cannot be exported", do="use fewer folds."
+        )
+    decides = hasattr(model.estimator, "decision_function")
+    if model.method == "temperature":
+        if not decides:
+            proba = graph.two_classes(scores) if n_classes == 2 else scores
+            scores = graph.add("Log", graph.add("Add", proba, graph.constant(1e-12)))
+        elif n_classes == 2:
+            scores = graph.add("Concat", graph.add("Neg", scores), scores, axis=1)
+        return graph.softmax(graph.add("Mul", scores, graph.constant(float(model.calibrators[0].beta_))))
+    found = [_calibration_curve(one, graph, graph.column(scores, [at])) for at, one in enumerate(model.calibrators)]
+    if n_classes == 2:
+        return graph.two_classes(found[0])
+    proba = graph.add("Concat", *found, axis=1)
+    total = graph.add("ReduceSum", proba, graph.constant([1]), keepdims=1)
+    nothing = graph.add("Equal", total, graph.constant(0.0))
+    return graph.add("Where", nothing, graph.constant(1 / n_classes), graph.add("Div", proba, total))
+
+
+def _calibration_curve(curve: Any, graph: Graph, x: str) -> str:
+    """A sigmoid, or the lines between the points of an isotonic regression, of shape (n, 1)."""
+    if not isinstance(curve, IsotonicRegression):
+        logits = graph.add(
+            "Add", graph.add("Mul", x, graph.constant(-float(curve.a_))), graph.constant(-float(curve.b_))
+        )
+        return graph.add("Sigmoid", logits)
+    at, values = (np.asarray(part, dtype=np.float64) for part in (curve.X_thresholds_, curve.y_thresholds_))
+    if len(at) == 1:
+        # a value for each row
+        return graph.add("Add", graph.add("Mul", x, graph.constant(0.0)), graph.constant(float(values[0])))
+    inside = graph.add("Clip", x, graph.constant(float(at[0])), graph.constant(float(at[-1])))
+    above = graph.cast(graph.add("GreaterOrEqual", inside, graph.constant(at[None, 1:-1])), TensorProto.INT64)
+    place = graph.add("ReduceSum", above, graph.constant([1]), keepdims=1)
+    low, base, slope = (
+        graph.add("Gather", graph.constant(part), place, axis=0)
+        for part in (at[:-1], values[:-1], np.diff(values) / np.diff(at))
+    )
+    return graph.add("Add", base, graph.add("Mul", graph.add("Sub", inside, low), slope))
+
+
+@singledispatch
+def _response(model: Any, graph: Graph, rows: Rows) -> str:
+    """What a calibration is fitted to: the decision function, or the probabilities; one column for two classes."""
+    if hasattr(model, "decision_function"):
+        raise UserError(
+            f"the calibration of {type(model).__name__} cannot be exported",
+            do="calibrate gradient boosting, logistic regression, or a model without decision_function.",
+        )
+    proba = proba_of(model, graph, rows)
+    return graph.column(proba, [1]) if len(model.classes_) == 2 else proba
+
+
+@_response.register
+def _(model: FrozenEstimator, graph: Graph, rows: Rows) -> str:
+    return _response(model.estimator, graph, rows)
+
+
+@_response.register
+def _(model: Pipeline, graph: Graph, rows: Rows) -> str:
+    return _response(model.steps[-1][1], graph, transformed(Pipeline(model.steps[:-1]), graph, rows))
+
+
+@_response.register
+def _(model: HistGradientBoostingClassifier, graph: Graph, rows: Rows) -> str:
+    return _boosting_scores(model, graph, rows)
+
+
+@_response.register
+def _(model: LogisticRegression, graph: Graph, rows: Rows) -> str:
+    return graph.affine(graph.matrix(rows, "LogisticRegression").tensor, model.coef_.T, model.intercept_)
 
 
 # ---- all that skl2onnx knows
