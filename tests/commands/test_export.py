@@ -8,9 +8,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from typer.testing import CliRunner
 
-from setminus import OrthogonalClassifier, onnx_inputs, save
+from setminus import OrthogonalClassifier, export_onnx, onnx_inputs, save
 from setminus.commands import build_app
-from setminus.export.translator import export_translator
 from setminus.tables.encoding import TableEncoder
 from tests.export.conftest import people
 
@@ -75,16 +74,26 @@ def test_wrong_options_are_named(words, wrong):
 
 def test_the_generator_of_a_translator_from_bytes_to_bytes(tmp_path):
     pytest.importorskip("onnxscript")
-    translator = pytest.importorskip("setminus.transfer.translator")
-    networks = translator.networks_for(16, 4, seed=0)
-    made = translator.ImageTranslator(networks.a_to_b, networks.b_to_a, size=16, width=4)
-    done = export_translator(made, tmp_path / "g.onnx", "b_to_a")
-    assert done["size"] == 16 and done["difference"] <= 1
+    pytest.importorskip("torch")
+    from setminus.transfer.model_files import ImageTranslator
+    from setminus.transfer.networks import networks_for
+    from setminus.transfer.translator import OrthogonalTranslator
+
+    networks = networks_for(16, 4, seed=0)
+    model = OrthogonalTranslator(change="color")
+    model.translator_ = ImageTranslator(networks.a_to_b, networks.b_to_a, size=16, width=4)
+    model.size_, model.domains_, model.about_, model.report_ = 16, ("red", "blue"), {}, {}
+    model.save(tmp_path / "translator")
+    done = run(tmp_path / "translator", "--onnx", tmp_path / "g.onnx", "--to", "red", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["difference"] <= 1
     images = np.random.default_rng(1).integers(0, 256, (7, 16, 16, 3), dtype=np.uint8)
     session = onnxruntime.InferenceSession(tmp_path / "g.onnx", providers=["CPUExecutionProvider"])
     (found,) = session.run(None, {"images": images})
-    off = {way: np.abs(found.astype(int) - made.translate(images, way)).max() for way in ("a_to_b", "b_to_a")}
+    off = {to: np.abs(found.astype(int) - model.transform(images, to)).max() for to in ("red", "blue")}
     # a negative control: the other generator gives other pictures
-    assert off["b_to_a"] <= 1 < off["a_to_b"]
-    with pytest.raises(ValueError, match="direction is 'b'"):
-        export_translator(made, tmp_path / "h.onnx", "b")
+    assert off["red"] <= 1 < off["blue"]
+    with pytest.raises(ValueError, match="to is 'green'"):
+        export_onnx(model, tmp_path / "h.onnx", images, to="green")
+    with pytest.raises(ValueError, match="the sample is uint8"):
+        export_onnx(model, tmp_path / "h.onnx", images[:, :8])

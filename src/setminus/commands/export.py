@@ -51,9 +51,7 @@ def export(
             "the model does not say what its columns hold.",
         ),
     ] = None,
-    direction: Annotated[
-        Literal["a_to_b", "b_to_a"], typer.Option(help="ONNX of a translator: which of its two directions.")
-    ] = "a_to_b",
+    to: Annotated[str, typer.Option(help="ONNX of a translator: the domain to translate to, a, b or its name.")] = "b",
     full: Annotated[
         str | None,
         typer.Option(help="SQL: columns with the probabilities of the full classifier, separated by commas."),
@@ -133,13 +131,13 @@ def export(
     check_outputs({"the ONNX file": onnx}, [model, *([] if sample is None else [sample])], option="--onnx", force=force)
     if model.is_dir():
         from setminus.export.translator import export_translator
-        from setminus.transfer.translator import load_translator
+        from setminus.transfer.translator import OrthogonalTranslator
 
-        made = export_translator(load_translator(model), onnx, direction)
+        made = export_translator(OrthogonalTranslator.load(model), onnx, to=to)
         if json:
             typer.echo(to_json({"onnx": str(onnx), **made}))
         else:
-            Display(quiet).say(f"{onnx}: pictures of {made['size']} x {made['size']} pixels, {direction}.")
+            Display(quiet).say(f"{onnx}: pictures of {made['size']} x {made['size']} pixels, translated to {to}.")
         return
     from setminus.estimators.persistence import model_errors
     from setminus.export.onnx import export_onnx

@@ -28,7 +28,7 @@ MAX_DIFFERENCE = 1e-5
 
 
 def export_onnx(
-    model: Any, path: str | os.PathLike[str], X_sample: Any, *, sensitive_features: Any = None
+    model: Any, path: str | os.PathLike[str], X_sample: Any, *, sensitive_features: Any = None, to: Any = "b"
 ) -> dict[str, Any]:
     """Write a fitted classifier as one ONNX graph, and compare it with the model on the sample.
 
@@ -40,7 +40,8 @@ def export_onnx(
     ----------
     model : classifier
         A fitted classifier of setminus, a pipeline, or any classifier that skl2onnx knows. Trees of scikit-learn,
-        LightGBM and XGBoost are exported in float64.
+        LightGBM and XGBoost are exported in float64. Of an `OrthogonalTranslator`, the generator of one direction:
+        ``images`` in, ``translated`` out, both uint8 of shape (n, size, size, 3).
     path : path
         The file to write.
     X_sample : array or frame
@@ -48,6 +49,8 @@ def export_onnx(
         answers for the first 10,000 of them.
     sensitive_features : array or frame, optional
         The groups of these rows, for a model that is given them by this keyword.
+    to : "a", "b" or a label, default="b"
+        Of a translator: the domain to translate to.
 
     Returns
     -------
@@ -79,9 +82,13 @@ def export_onnx(
 
         from setminus.export.classifiers import class_codes, classifier_proba
         from setminus.export.graph import Graph
+        from setminus.export.translator import export_translator
+        from setminus.transfer.translator import OrthogonalTranslator
     except ImportError as error:
         raise MissingExtraError("the export to ONNX", error.name or "onnx", extra="onnx") from error
 
+    if isinstance(model, OrthogonalTranslator):
+        return export_translator(model, path, X_sample, to)
     graph = Graph()
     rows = _rows(graph, X_sample)
     groups = None if sensitive_features is None else _group_columns(graph, sensitive_features)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from setminus.errors import MissingExtraError, UserError
 from setminus.files import atomic_write
-
-if TYPE_CHECKING:
-    from setminus.nn.losses import Direction
+from setminus.transfer.translator import OrthogonalTranslator
 
 __all__ = ["export_translator"]
 
@@ -22,21 +20,24 @@ MAX_LEVELS = 1
 N_CHECKED = 4
 
 
-def export_translator(translator: Any, path: str | os.PathLike[str], direction: Direction = "a_to_b") -> dict[str, Any]:
-    """Write one generator of an `ImageTranslator`, and compare it with the translator on random pictures.
+def export_translator(
+    translator: OrthogonalTranslator, path: str | os.PathLike[str], images: Any = None, to: Any = "b"
+) -> dict[str, Any]:
+    """Write the generator of one direction, and compare it with the translator.
 
     Parameters
     ----------
-    translator : ImageTranslator
-        As ``setminus.transfer.translator.load_translator`` reads it.
+    translator : OrthogonalTranslator
     path : path
         The file to write. Its input ``images`` and its output ``translated`` are uint8 of shape (n, size, size, 3).
-    direction : {"a_to_b", "b_to_a"}
+    images : uint8 array of shape (n, size, size, 3), optional
+        Two pictures or more to compare on, of which the first four are used; random ones by default.
+    to : "a", "b" or a label of `domains_`, default="b"
 
     Returns
     -------
     dict
-        The ``"size"`` of the pictures, and the largest ``"difference"`` of a byte.
+        The ``"size"`` of the pictures, the number of ``"rows"`` compared, and the largest ``"difference"`` of a byte.
     """
     try:
         import onnxruntime
@@ -57,15 +58,22 @@ def export_translator(translator: Any, path: str | os.PathLike[str], direction: 
             levels = (self.generator(signed) + 1) * 127.5
             return levels.clamp(0, 255).round().to(torch.uint8).permute(0, 2, 3, 1)
 
-    rng = np.random.default_rng(0)
-    images = rng.integers(0, 256, (N_CHECKED, translator.size, translator.size, 3), dtype=np.uint8)
-    # first: it refuses a wrong direction
-    expected = translator.translate(images, direction)
-    generator = OnBytes(getattr(translator, direction).cpu()).eval()
+    # first: it refuses a domain that does not exist
+    direction, size = translator.direction(to), translator.size_
+    shape = (N_CHECKED, size, size, 3)
+    given = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8) if images is None else np.asarray(images)
+    pictures = given[:N_CHECKED]
+    if pictures.dtype != np.uint8 or pictures.shape[1:] != shape[1:] or len(pictures) < 2:
+        raise UserError(
+            f"the sample is {pictures.dtype} of shape {given.shape}",
+            expected=f"two or more, uint8, (n, {size}, {size}, 3)",
+        )
+    expected = translator.transform(pictures, to)
+    generator = OnBytes(getattr(translator.translator_, direction).cpu()).eval()
     with atomic_write(Path(path)) as partial:
         torch.onnx.export(
             generator,
-            (torch.from_numpy(images),),
+            (torch.from_numpy(np.ascontiguousarray(pictures)),),
             partial,
             input_names=["images"],
             output_names=["translated"],
@@ -76,11 +84,11 @@ def export_translator(translator: Any, path: str | os.PathLike[str], direction: 
         )
         session = onnxruntime.InferenceSession(partial.read_bytes(), providers=["CPUExecutionProvider"])
         # another number of pictures than that of the export
-        (found,) = session.run(None, {"images": images[:-1]})
+        (found,) = session.run(None, {"images": pictures[:-1]})
         difference = int(np.abs(found.astype(int) - expected[:-1].astype(int)).max())
         if difference > MAX_LEVELS:
             raise UserError(
                 f"the exported generator differs from the translator by {difference} of 255 levels",
                 do="report it, and use the translator in Python.",
             )
-    return {"size": translator.size, "difference": difference}
+    return {"size": size, "rows": len(pictures) - 1, "difference": difference}
