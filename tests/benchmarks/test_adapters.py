@@ -69,11 +69,12 @@ def test_methods_are_compared_on_the_seeds_that_ours_has():
 
 
 def test_no_setting_is_in_both_halves_and_each_half_has_every_kind_of_shift():
-    from benchmarks.adapter_settings import DEVELOPMENT, FAMILIES, SETTINGS, TEST
+    from benchmarks.adapter_settings import DEVELOPMENT, FAMILIES, FURTHER, SETTINGS, TEST
 
-    assert not {*DEVELOPMENT} & {*TEST}
+    assert not {*DEVELOPMENT, *FURTHER} & {*TEST}
+    assert not {task for task, _ in (*DEVELOPMENT, *FURTHER)} & {task for task, _ in TEST}
     assert len(SETTINGS) == len({*SETTINGS}) >= 24
-    assert {task.split()[0] for task, _ in SETTINGS} == {*FAMILIES}
+    assert {task.split()[0] for task, _ in (*SETTINGS, *FURTHER)} == {*FAMILIES}
     for half in (DEVELOPMENT, TEST):
         assert {0.5, 0.7, 0.85} <= {shift for _, shift in half}
 
