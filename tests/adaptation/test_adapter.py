@@ -209,9 +209,9 @@ def test_grid_search_by_a_criterion_of_skada(routing, moons):
     metrics = pytest.importorskip("skada.metrics")
     X, y, domain = moons(0, n=100)
     masked = np.where(domain > 0, y, -1)
-    # without routing no scorer gets the domains: the accuracy on rows with labels
-    scoring = metrics.PredictionEntropyScorer() if routing else None
     with sklearn.config_context(enable_metadata_routing=routing):
+        # without routing no scorer gets the domains: the accuracy on rows with labels
+        scoring = metrics.PredictionEntropyScorer() if routing else None
         search = GridSearchCV(
             OrthogonalAdapter("vada_orthogonal", steps=5),
             {"method": ["source_only", "vada_orthogonal"]},
