@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from setminus.commands.terminal import Display
@@ -37,7 +38,7 @@ def show_models(record: Record, display: Display) -> None:
     rates = models[0]["audit"]["group_rates"]
     one_label = len(rates) == len({str(rate["group"]) for rate in rates})
     for short, key in SHORT.items():
-        for rate in rates[:MAX_RATES]:
+        for rate in _named(models, rates, key):
             cells = [
                 row[key]
                 for model in models
@@ -50,7 +51,7 @@ def show_models(record: Record, display: Display) -> None:
     heads = (f"{record['task']['rows']['test']:,} test rows, {level}", *(model["title"] for model in models))
     display.table(heads, rows)
     if len(rates) > MAX_RATES:
-        display.say(f"and the rates of {len(rates) - MAX_RATES} more groups on the page")
+        display.say("Of many groups, those with the lowest and the highest rates are shown; the page has all.")
     groupings = record["metrics"].get("groupings", [])
     if len(groupings) > 1:
         gap = GAPS[gap_key(record["config"]["constraint"], record["config"]["agg"])]
@@ -59,6 +60,18 @@ def show_models(record: Record, display: Display) -> None:
             [[one["title"], _interval(one["before"]), _interval(one["after"])] for one in groupings],
         )
     display.say("", *_outcome(record), "")
+
+
+def _named(models: Sequence[Record], rates: Sequence[Record], key: str) -> list[Record]:
+    """The groups whose rates are shown: all, or of many those with the lowest and the highest one of some model."""
+    if len(rates) <= MAX_RATES:
+        return [*rates]
+    ends = []
+    for model in models:
+        known = [row for row in model["audit"]["group_rates"] if row[key]["value"] is not None]
+        ordered = sorted(known, key=lambda row: row[key]["value"])
+        ends += [(row["group"], row["label"]) for row in (*ordered[:1], *ordered[-1:])]
+    return [rate for rate in rates if (rate["group"], rate["label"]) in ends]
 
 
 def _interval(interval: dict[str, Any]) -> Text:
