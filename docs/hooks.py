@@ -108,7 +108,7 @@ def command_helps():
     from setminus.commands import build_app
 
     app = build_app()
-    plain = {"COLUMNS": "96", "NO_COLOR": "1", "TERM": "dumb"}
+    plain = {"COLUMNS": "88", "NO_COLOR": "1", "TERM": "dumb"}
 
     def walk(command, words):
         done = CliRunner(env=os.environ | plain).invoke(app, [*words, "--help"], prog_name="setminus")
