@@ -15,7 +15,11 @@ ROOT = Path(__file__).parents[1]
 MAX_WORDS = 1300
 MADE = ("tables.md", "laboratory.md", "laboratory/numbers.md", "peers.md", "peers-sets.md", "adapters.md")
 """Written by generators: long tables, which the site folds."""
-LONG = {"adapt-when-the-class-mix-changes.md", "translate-style-keep-what-matters.md"}
+LONG = {
+    "adapt-when-the-class-mix-changes.md",
+    "translate-style-keep-what-matters.md",
+    "why-adaptation-can-hurt.md",
+}
 """Tutorials of more words, to be split."""
 
 
