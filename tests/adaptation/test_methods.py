@@ -126,6 +126,15 @@ def test_estimates_are_as_often_as_asked_or_each_epoch(method):
     assert METHODS[method](made, data, CONFIG, 0).prior.epoch == len(data.target) // CONFIG.batch
 
 
+@pytest.mark.parametrize("every", [1, 4])
+def test_smoothness_every_few_steps_has_the_same_weight_on_average(every):
+    config = replace(CONFIG, warmup=0, vat_every=every)
+    task = METHODS["vada"](networks(), points(), config, 0)
+    shares = [task.losses(step).target_vat for step in range(8)]
+    assert np.mean(shares) == pytest.approx(config.losses.target_vat)
+    assert np.count_nonzero(shares) == 8 // every
+
+
 def test_dann_is_vada_without_its_regularisers():
     _, outcome = trained("dann")
     assert {"source_class", "domain"} <= set(outcome.history[-1])

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 VAT_EVERY = 4
+"""Steps between two that have the smoothness losses, which take nearly half of a step; see `AdaptationConfig`."""
 _TINY = np.finfo(np.float64).tiny
 
 

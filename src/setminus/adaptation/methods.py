@@ -84,8 +84,7 @@ class AdaptationConfig:
         The step at which the learning rate reaches zero; it falls linearly from half of that step on. By default the
         rate is constant, as in the paper.
     vat_every : int, default=1
-        Steps between two that have the VAT terms, with weights that are larger by the same factor. VAT takes two thirds
-        of a step.
+        Steps between two that have the VAT terms, with weights that are larger by the same factor.
     """
 
     losses: VadaConfig = field(default_factory=VadaConfig)
