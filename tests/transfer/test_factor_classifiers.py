@@ -98,6 +98,17 @@ def test_too_few_labels_to_hold_any_out():
         factor_classifiers._check_column(held_out_accuracy(np.array([0, 1]), np.array([0, 1]), np.ones(2)))
 
 
+def test_a_visible_column_is_not_refused_for_the_weight_of_four_rare_images():
+    truth, weights = np.repeat([0, 1], [75, 4]), np.repeat([4 / 75, 1.0], [75, 4])
+    seen, unseen = truth.copy(), np.zeros_like(truth)
+    seen[-2:] = 0
+    found = held_out_accuracy(seen, truth, weights)
+    assert not found.above_chance and found.accuracy == pytest.approx(0.75)
+    factor_classifiers._check_column(found)
+    with pytest.raises(ValueError, match="guessing reaches"):
+        factor_classifiers._check_column(held_out_accuracy(unseen, truth, weights))
+
+
 def test_accuracy_is_balanced():
     verdicts, truth = np.zeros(100, dtype=int), np.repeat([0, 1], [90, 10])
     balanced = 1 / np.bincount(truth)[truth]

@@ -432,13 +432,18 @@ def _column_accuracy(column: nn.Module, held_out: Part) -> HeldOutAccuracy:
     return held_out_accuracy(log_proba(column, known.x).argmax(1).numpy(), known.z, weights)
 
 
+LIKELY_VISIBLE = 0.7
+"""Accuracy from which on a column is not refused, even where so few images are held out that guessing reaches it."""
+
+
 def _check_column(found: HeldOutAccuracy) -> None:
     if found.by_chance >= 1:
         raise UserError(
             f"only {found.n} labelled images are held out, too few to measure the classifier's accuracy",
             do="label more images, 30 or more of each value.",
         )
-    if not found.above_chance:
+    # few rare pictures weigh as much as many others: guessing then reaches far, and is no proof against the column
+    if not found.above_chance and found.accuracy < LIKELY_VISIBLE:
         raise UserError(
             f"the column is predicted with an accuracy of {found.accuracy:.0%} on {found.n} held-out images, and "
             f"guessing reaches {found.by_chance:.0%}",

@@ -185,7 +185,7 @@ FREE = ("steps", "every", "baseline")
 WARM_UP = 3
 """Steps that are timed before the training, less the first."""
 DEFAULT_STEPS, DEFAULT_BATCH, DEFAULT_RATE, DEFAULT_WIDTH = 1_000, 16, 5e-4, 24
-"""Chosen on the development sets of ``python -m benchmarks translators``."""
+"""As in `OrthogonalTranslator`; ``python -m benchmarks translators`` measures them."""
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 
