@@ -101,9 +101,9 @@ def test_too_few_labels_to_hold_any_out():
 def test_a_visible_column_is_not_refused_for_the_weight_of_four_rare_images():
     truth, weights = np.repeat([0, 1], [75, 4]), np.repeat([4 / 75, 1.0], [75, 4])
     seen, unseen = truth.copy(), np.zeros_like(truth)
-    seen[-2:] = 0
+    seen[-2:], seen[:7] = 0, 1
     found = held_out_accuracy(seen, truth, weights)
-    assert not found.above_chance and found.accuracy == pytest.approx(0.75)
+    assert not found.above_chance and 0.7 < found.accuracy < found.by_chance
     factor_classifiers._check_column(found)
     with pytest.raises(ValueError, match="guessing reaches"):
         factor_classifiers._check_column(held_out_accuracy(unseen, truth, weights))
