@@ -39,28 +39,35 @@ def run(records: Path, rows: int = ROWS) -> dict[str, float]:
         "proxy, logistic": {"principal": ProxyPrincipal(LogisticRegression(max_iter=1000))},
         "proxy, boosting": {"principal": ProxyPrincipal()},
     }
+    metrics: dict[str, float] = {}
+
+    def write(name: str) -> None:
+        # after each case: a run that is stopped keeps what it measured
+        record = {
+            "name": f"tuning, {name}",
+            "config": {"rows": rows, "features": FEATURES, "groups": GROUPS, "bars": BARS},
+            "seed": 0,
+            "versions": versions(),
+            "command": "python -m benchmarks tuning",
+            "metrics": {**metrics, "seconds": dict(seconds)},
+            "seconds": sum(seconds.values()),
+        }
+        append_record(records, record)
+        print(name, metrics, flush=True)
+
     for name, options in cases.items():
         start = time.perf_counter()
         fit(frozen, X, y, groups, **options)
         seconds[name] = time.perf_counter() - start
-        print(f"{name}: {seconds[name]:.1f} s, {seconds[name] / seconds['base']:.2f} base fits", flush=True)
+        metrics[f"{name} / base"] = seconds[name] / seconds["base"]
+        if name == "f1":
+            metrics["f1 / default"] = seconds["f1"] / seconds["default"]
+        write(name)
     tracemalloc.start()
     fit(frozen, X, y, groups, principal=GroupPrincipal())
-    peak = tracemalloc.get_traced_memory()[1]
+    metrics["memory / table"] = tracemalloc.get_traced_memory()[1] / X.nbytes
     tracemalloc.stop()
-    metrics = {f"{name} / base": seconds[name] / seconds["base"] for name in cases}
-    metrics |= {"f1 / default": seconds["f1"] / seconds["default"], "memory / table": peak / X.nbytes}
-    print(metrics, flush=True)
-    record = {
-        "name": "tuning",
-        "config": {"rows": rows, "features": FEATURES, "groups": GROUPS, "bars": BARS},
-        "seed": 0,
-        "versions": versions(),
-        "command": "python -m benchmarks tuning",
-        "metrics": {**metrics, "seconds": seconds},
-        "seconds": sum(seconds.values()),
-    }
-    append_record(records, record)
+    write("memory")
     return metrics
 
 
