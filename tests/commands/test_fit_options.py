@@ -1,5 +1,6 @@
 """The tables that people have: rare and missing groups, legal cut-offs, several attributes, leaked outcomes."""
 
+import inspect
 import json
 
 import numpy as np
@@ -8,11 +9,24 @@ import pyarrow as pa
 import pytest
 
 import setminus
-from setminus.commands.fit import FitConfig
+from setminus.commands.fit import FitConfig, fit
 from setminus.commands.table_roles import Roles, Rows, read_rows, split_names, split_rows, without_rare_labels
 from setminus.errors import UserError
 from setminus.estimators.groupings import Groupings
 from setminus.tables.reading import open_table
+
+SHARED = (
+    *("constraint", "agg", "tolerance", "constraint_over", "small_groups", "confidence", "uncertified", "scoring"),
+    *("min_lead", "min_selection_rate", "max_selection_rate", "min_recall"),
+)
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_the_command_and_the_estimator_have_the_same_defaults(name):
+    option = inspect.signature(fit).parameters[name].default
+    estimator = inspect.signature(setminus.TunedOrthogonalClassifier).parameters[name].default
+    assert getattr(FitConfig("t.csv", "y", ("g",)), name) == estimator
+    assert getattr(option, "value", option) == estimator
 
 
 @pytest.fixture(scope="module")

@@ -139,7 +139,7 @@ def fit(
             rich_help_panel=USEFUL,
             help="Share of the model's lead over a constant decision to keep. 0 admits constant decisions.",
         ),
-    ] = 0.5,
+    ] = 0.7,
     min_selection_rate: Annotated[
         float | None,
         typer.Option(
@@ -350,7 +350,7 @@ class FitConfig:
     scoring: str = "accuracy"
     cost_fp: float | None = None
     cost_fn: float | None = None
-    min_lead: float = 0.5
+    min_lead: float = 0.7
     min_selection_rate: float | None = None
     max_selection_rate: float | None = None
     min_recall: float | None = None
