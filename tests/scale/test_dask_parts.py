@@ -24,7 +24,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from setminus import OrthogonalClassifier, save
 from setminus.errors import UserError
 from setminus.progress import listen
-from setminus.scale.dask_parts import _check_address, _check_workers, _folder, _limit_blas, _own_version
+from setminus.scale.dask_parts import _check_address, _check_workers, _own_version
+from setminus.scale.part_files import limit_blas, part_folder
 from setminus.scale.scorers import ModelScorer, ProbabilityScorer
 from setminus.scale.scoring import score_file
 from setminus.tables.drift import ColumnDrift
@@ -302,7 +303,7 @@ def test_the_folder_of_the_parts_is_removed_even_if_a_worker_still_writes(monkey
             raise OSError("the folder is not empty")
 
     monkeypatch.setattr(shutil, "rmtree", busy)
-    with pytest.raises(KeyError), _folder(tmp_path / "out.parquet") as folder:
+    with pytest.raises(KeyError), part_folder(tmp_path / "out.parquet") as folder:
         assert folder.parent == tmp_path
         assert folder.name.startswith(".out.parquet.") and folder.name.endswith(".parts")
         raise KeyError
@@ -311,7 +312,7 @@ def test_the_folder_of_the_parts_is_removed_even_if_a_worker_still_writes(monkey
     # one that can never be removed is left
     monkeypatch.setattr(shutil, "rmtree", lambda folder, **options: tried.append(folder))
     monkeypatch.setattr("time.sleep", lambda seconds: None)
-    with _folder(tmp_path / "out.parquet"):
+    with part_folder(tmp_path / "out.parquet"):
         pass
     assert len(list(tmp_path.iterdir())) == 1
     assert len(tried) < 50
@@ -320,7 +321,7 @@ def test_the_folder_of_the_parts_is_removed_even_if_a_worker_still_writes(monkey
 def test_a_worker_has_one_thread_for_linear_algebra_for_good():
     with threadpool_limits(2):
         before = threadpool_info()
-        _limit_blas.__wrapped__()
+        limit_blas.__wrapped__()
         threads = {(pool["user_api"], pool["num_threads"]) for pool in threadpool_info()}
     # other pools keep theirs
     others = {(pool["user_api"], 2) for pool in before if pool["user_api"] != "blas"}

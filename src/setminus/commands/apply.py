@@ -68,11 +68,17 @@ def apply(
     ] = 1.0,
     engine: Annotated[
         Engine,
-        typer.Option(help="arrow: in this process. dask: in 2 processes, or on the Dask cluster of --scheduler."),
+        typer.Option(
+            help="arrow: in this process. dask: in 2 processes, or on the Dask cluster of --scheduler. spark: in 2 "
+            "threads, or on the Spark cluster of --master."
+        ),
     ] = "arrow",
     scheduler: Annotated[
         str | None,
         typer.Option(help="Address of a running Dask scheduler. On another machine it must begin with tls://."),
+    ] = None,
+    master: Annotated[
+        str | None, typer.Option(help="Address of a Spark cluster, such as spark://10.0.0.1:7077.")
     ] = None,
     strict: Annotated[
         bool,
@@ -113,8 +119,9 @@ def apply(
             principal=principal,
             prior=prior,
             strength=strength,
-            engine=engine if scheduler is None else "dask",
+            engine="dask" if scheduler else "spark" if master else engine,
             scheduler=scheduler,
+            master=master,
             header=header,
             encoding=encoding,
             decimal=decimal,
@@ -141,6 +148,7 @@ def apply_file(
     strength: float = 1.0,
     engine: Engine = "arrow",
     scheduler: str | None = None,
+    master: str | None = None,
     header: bool | None = None,
     encoding: str = "utf-8",
     decimal: str | None = None,
@@ -159,7 +167,7 @@ def apply_file(
         Columns of probabilities, separated by commas; one column is that of the second of two classes.
     prior : str, optional
         Class frequencies by commas, or "uniform".
-    strength, engine, scheduler, header, encoding, decimal, neutralize, trusted, strict
+    strength, engine, scheduler, master, header, encoding, decimal, neutralize, trusted, strict
         See `score_file` and `open_table`.
 
     Returns
@@ -200,6 +208,7 @@ def apply_file(
         neutralize=neutralize,
         engine=engine,
         scheduler=scheduler,
+        master=master,
         strict=strict,
     )
 

@@ -6,12 +6,8 @@ key that is made for the run and kept in memory; one on another machine must use
 
 from __future__ import annotations
 
-import functools
 import ipaddress
 import logging
-import shutil
-import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import PackageNotFoundError, version
@@ -20,13 +16,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from threadpoolctl import threadpool_limits
-
 from setminus.errors import MissingExtraError, UserError
-from setminus.scale.scorers import Parts, Scorer, score_rows
+from setminus.scale.part_files import part_folder, part_path, score_part
+from setminus.scale.scorers import Parts, Scorer
 from setminus.tables.drift import Drift
 from setminus.tables.reading import Table, open_table
-from setminus.tables.writing import writing
 
 __all__ = ["dask_parts"]
 
@@ -70,7 +64,7 @@ def dask_parts(
     except ImportError as error:
         raise MissingExtraError('engine="dask"', "Dask and cryptography", extra="scale") from error
 
-    with _folder(target) as folder, _client(scheduler, folder) as client:
+    with part_folder(target) as folder, _client(scheduler, folder) as client:
         table = table.seekable(folder)
         copied = table.as_text() if as_text else table
         # packed here, so that a scorer that a worker cannot unpack fails in the task, whose error is reported; and in
@@ -89,8 +83,8 @@ def dask_parts(
                         f"every worker that scored the rows from {starts[index] + 1:,} of {table.path.name} died",
                         do="give workers more memory, or write the file in smaller row groups.",
                     ) from error
-                yield copied.part(index, kept), open_table(_place(folder, index)).read(), drift
-                _place(folder, index).unlink()
+                yield copied.part(index, kept), open_table(part_path(folder, index)).read(), drift
+                part_path(folder, index).unlink()
                 future.release()
         finally:
             client.cancel(futures)
@@ -100,35 +94,7 @@ def _score_part(job: bytes, index: int) -> Drift:
     import cloudpickle
 
     table, scorer, needed, folder = cloudpickle.loads(job)
-    _limit_blas()
-    scores, drift = score_rows(scorer, table.part(index, needed), table.starts[index], table.path.name)
-    with writing(_place(folder, index)) as writer:
-        writer.write(scores)
-    return drift
-
-
-@functools.cache
-def _limit_blas() -> None:
-    # for good: tasks on other threads of this worker must not see the limit come and go
-    threadpool_limits(1, user_api="blas")
-
-
-def _place(folder: Path, index: int) -> Path:
-    return folder / f"part-{index:08d}.arrow"
-
-
-@contextmanager
-def _folder(target: Path) -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".parts"))
-    try:
-        yield folder
-    finally:
-        # a worker of another machine may still be leaving a file; once the folder is gone it cannot
-        for _ in range(10):
-            shutil.rmtree(folder, ignore_errors=True)
-            if not folder.exists():
-                break
-            time.sleep(0.1)
+    return score_part(table, scorer, needed, folder, index)
 
 
 @contextmanager

@@ -66,6 +66,7 @@ def score_file(
     neutralize: bool | None = None,
     engine: Engine = "arrow",
     scheduler: str | None = None,
+    master: str | None = None,
     strict: bool = False,
 ) -> Scored:
     r"""Score every row of a file, in order; memory does not grow with the file.
@@ -86,11 +87,13 @@ def score_file(
     neutralize : bool, optional
         CSV: whether an apostrophe goes before text that a spreadsheet would run as a formula. By default before the
         words of the scorer, and not before those of the source, which stay as they are.
-    engine : {"arrow", "dask"}, default="arrow"
-        "dask" works in 2 processes of this machine, or on the cluster at `scheduler`; source, output and model must
-        then be at the same path for every worker.
+    engine : {"arrow", "dask", "spark"}, default="arrow"
+        "dask" works in 2 processes of this machine, or on the cluster at `scheduler`; "spark" in the active session, in
+        2 threads, or on the cluster at `master`. Source, output and model must be at the same path for every worker.
     scheduler : str, optional
         Address of a running Dask scheduler, such as "tls://10.0.0.1:8786".
+    master : str, optional
+        Spark's address of a cluster, such as "spark://10.0.0.1:7077".
     strict : bool, default=False
         Refuse a file with values that training did not have, instead of counting them in `Scored.drift`. It is read
         once more for that, before it is scored.
@@ -115,9 +118,11 @@ def score_file(
     "7","0.8","0.6",0.727...
     """
     if engine not in get_args(Engine):
-        raise UserError(f"engine is {engine!r}", expected="'arrow' or 'dask'")
+        raise UserError(f"engine is {engine!r}", expected="'arrow', 'dask' or 'spark'")
     if scheduler is not None and engine != "dask":
         raise UserError(f"scheduler is {scheduler!r} with engine={engine!r}", do="it goes with engine='dask'.")
+    if master is not None and engine != "spark":
+        raise UserError(f"master is {master!r} with engine={engine!r}", do="it goes with engine='spark'.")
     table = source if isinstance(source, Table) else open_table(source)
     target = Path(out).absolute()
     if target.exists() and target.samefile(table.path):
@@ -134,6 +139,10 @@ def score_file(
         as_text = isinstance(table.source, CsvSource) and as_csv
         if engine == "arrow":
             parts = _arrow_parts(table, scorer, kept, needed, as_text)
+        elif engine == "spark":
+            from setminus.scale.spark_parts import spark_parts
+
+            parts = spark_parts(table, scorer, kept, needed, as_text, target, master)
         else:
             from setminus.scale.dask_parts import dask_parts
 
