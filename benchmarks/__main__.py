@@ -9,6 +9,7 @@ PARTS = (
     "speed",
     "training",
     "scoring",
+    "scaling",
     "tuning",
     "exported",
     "peers",
@@ -39,7 +40,9 @@ def main() -> None:
     parser.add_argument("--sets", metavar="NAMES", help="sets of peers, joined by commas (default: those of --part)")
     parser.add_argument("--scores", type=Path, help="folder that keeps the base models' scores of peers for later runs")
     parser.add_argument("--repeats", type=int, default=9, help="repeats of each timing of speed (default: 9)")
-    parser.add_argument("--rows", type=int, default=50_000_000, help="rows of the file of scoring (default: 50000000)")
+    parser.add_argument(
+        "--rows", type=int, help="rows of the file of scoring (default: 50000000), most rows of scaling (25600000)"
+    )
     parser.add_argument("--simulations", type=int, default=1000, help="data sets of promises (default: 1000)")
     parser.add_argument("--results", type=Path, default=Path("results"), help="where records are (default: results)")
     parser.add_argument("--docs", type=Path, default=Path("docs"), help="where pages go (default: docs)")
@@ -65,7 +68,7 @@ def main() -> None:
     if "scoring" in wanted:
         from benchmarks import scoring
 
-        scoring.run(args.rows, records=records("scoring"))
+        scoring.run(args.rows or scoring.ROWS, records=records("scoring"))
     if "tuning" in wanted:
         from benchmarks import tuning
 
@@ -74,6 +77,10 @@ def main() -> None:
         from benchmarks import exported
 
         exported.run(records("exported"))
+    if "scaling" in wanted:
+        from benchmarks import scaling
+
+        scaling.run(args.rows or 25_600_000, records("scaling"))
     if "peers" in wanted:
         from benchmarks import fairness_sets, peers
 

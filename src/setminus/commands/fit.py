@@ -207,6 +207,12 @@ def fit(
         Path | None, typer.Option(help="Table to evaluate on. By default some rows of TABLE are held out.")
     ] = None,
     test_size: Annotated[float, typer.Option(callback=finite, help="Fraction of the rows to hold out.")] = 0.25,
+    max_train_rows: Annotated[
+        int,
+        typer.Option(
+            min=1000, help="Parquet and Arrow: fit and evaluate on so many random rows, if the table has more."
+        ),
+    ] = 1_000_000,
     seed: Seed = 0,
     header: Header = None,
     encoding: Encoding = "utf-8",
@@ -269,6 +275,7 @@ def fit(
         small_groups=small_groups,
         test=None if test is None else str(test),
         test_size=test_size,
+        max_train_rows=max_train_rows,
         seed=seed,
         header=header,
         encoding=encoding,
@@ -325,6 +332,8 @@ class FitConfig:
     test : str, optional
         A table to evaluate on; without it, `test_size` of the rows are held out.
     test_size : float
+    max_train_rows : int
+        Of a larger Parquet or Arrow file so many random rows are used, for training and evaluation.
     seed : int
     header : bool, optional
         Whether the first line of the files holds column names; detected by default.
@@ -363,6 +372,7 @@ class FitConfig:
     small_groups: Literal["merge", "drop", "raise"] = "merge"
     test: str | None = None
     test_size: float = 0.25
+    max_train_rows: int = 1_000_000
     seed: int = 0
     header: bool | None = None
     encoding: str = "utf-8"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import warnings
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from setminus.estimators.tuned import TunedOrthogonalClassifier
     from setminus.tables.columns import ColumnSummary
     from setminus.tables.numerals import DecimalSign
+    from setminus.tables.reading import Table
 
 __all__ = ["attribute_predictability", "fit_table", "frontier_points"]
 
@@ -179,6 +181,8 @@ def _train_and_test(config: FitConfig, edges: dict[str | int, Sequence[float]]) 
 
     def rows(path: str, decimal: DecimalSign | None = None) -> Rows:
         table = open_table(path, header=config.header, encoding=config.encoding, decimal=config.decimal)
+        if table.format != "csv" and (table.n_rows or 0) > config.max_train_rows:
+            return _sampled(table, config)
         return read_rows(table.like(decimal), config.roles)
 
     train = without_rare_labels(rows(config.table), config.roles)
@@ -199,6 +203,26 @@ def _train_and_test(config: FitConfig, edges: dict[str | int, Sequence[float]]) 
             do="give test rows with the classes of the training rows.",
         )
     return train, test
+
+
+def _sampled(table: Table, config: FitConfig) -> Rows:
+    """Random rows of a large file, in memory that does not grow with it."""
+    from setminus.commands.table_roles import read_rows
+    from setminus.scale.summary import summarize
+    from setminus.tables.columns import check_names
+    from setminus.tables.reading import open_table
+    from setminus.tables.writing import writing
+
+    check_names([config.label], table.names, table.path.name)
+    summary = summarize(table, [config.label], kept=table.names, max_rows=config.max_train_rows, seed=config.seed)
+    with tempfile.TemporaryDirectory() as folder:
+        # under the same name, which errors give
+        path = Path(folder, table.path.name)
+        with writing(path) as writer:
+            writer.write(summary.sample.select([*table.names]))
+        found = read_rows(open_table(path), config.roles)
+    note = f"{summary.sample.num_rows:,} random rows of {summary.n_rows:,} were used; --max-train-rows takes more"
+    return replace(found, notes=(note, *found.notes))
 
 
 def _favorable(config: FitConfig, y: Any, labels: dict[str, str]) -> Any:

@@ -53,6 +53,7 @@ def summarize(
     *,
     threshold: float | None = None,
     required: Sequence[str] = (),
+    kept: Sequence[str] = (),
     max_rows: int,
     seed: int = 0,
 ) -> Summary:
@@ -71,6 +72,8 @@ def summarize(
     threshold : float, optional
     required : sequence of str
         Columns of `values` that must not be missing: rows without them are in no sample, and in cells of their own.
+    kept : sequence of str
+        Other columns of the sample.
     max_rows : int
         Rows of the sample.
     seed : int
@@ -91,7 +94,7 @@ def summarize(
     >>> found.cells.to_pydict(), found.counts.tolist()
     ({'sex': ['f', 'm', 'f'], 'p': [0.2, 0.9, 0.7]}, [1, 1, 1])
     """
-    used = [*dict.fromkeys([*values, *scores])]
+    used = [*dict.fromkeys([*values, *scores, *kept])]
     check_names(used, table.names, table.path.name)
     table = table.scanned().coded()
     n_rows = table.starts[-1]
