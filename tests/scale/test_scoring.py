@@ -140,8 +140,8 @@ def test_rows_that_do_not_sum_to_one(tmp_path):
 
 def test_what_is_refused_before_the_work(rows, tmp_path):
     source = put(rows, tmp_path / "in.parquet")
-    with pytest.raises(ValueError, match="engine is 'spark': expected 'arrow' or 'dask'"):
-        score_file(source, tmp_path / "out.parquet", SCORER, engine="spark")
+    with pytest.raises(ValueError, match="engine is 'ray': expected 'arrow', 'dask' or 'spark'"):
+        score_file(source, tmp_path / "out.parquet", SCORER, engine="ray")
     with pytest.raises(ValueError, match="it goes with engine='dask'"):
         score_file(source, tmp_path / "out.parquet", SCORER, scheduler="tcp://localhost:1")
     with pytest.raises(UserError, match=r"^in\.parquet is both the source and the output: write to another file"):

@@ -138,7 +138,6 @@ def _session(master: str | None) -> Iterator[Any]:
         raise UserError(f"a Spark session is active, and master is {master!r}", do="leave master out, or stop it.")
     builder = SparkSession.builder.master(master or f"local[{WORKERS}]").appName("setminus")
     settings = {
-        "spark.pyspark.python": sys.executable,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.executorEnv.SETMINUS_THREADS": "1",
@@ -148,6 +147,8 @@ def _session(master: str | None) -> Iterator[Any]:
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     for name, value in settings.items():
         builder = builder.config(name, value)
+    # workers must have this library: by default they take the first python3 of the path
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
         session = builder.getOrCreate()
     # Java's own errors have a class of py4j's
