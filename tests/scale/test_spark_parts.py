@@ -6,7 +6,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import cloudpickle
 import numpy as np
 import psutil
 import pyarrow as pa
@@ -22,8 +21,8 @@ pyspark = pytest.importorskip("pyspark", reason='pyspark is not installed: pip i
 needs_java = pytest.mark.skipif(
     not (shutil.which("java") or os.environ.get("JAVA_HOME")), reason="Spark needs Java, which is not installed"
 )
-# workers cannot import a test module
-cloudpickle.register_pickle_by_value(sys.modules[__name__])
+# workers cannot import a test module, and Spark has a cloudpickle of its own
+pyspark.cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 N = 2000
 SCORER = ProbabilityScorer(["p"], ["q"], [0.4, 0.6])
