@@ -52,4 +52,5 @@ def main():
     print(f"setminus {setminus.__version__} works from its wheel")
 
 
-main()
+if __name__ == "__main__":
+    main()
