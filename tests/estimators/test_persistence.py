@@ -3,6 +3,7 @@ import io
 import json
 import os
 import re
+import sys
 import warnings
 import zipfile
 import zlib
@@ -294,6 +295,17 @@ def test_all_damage_is_told_as_one_kind_of_error(damage, path):
     assert "\n" not in str(caught.value)
     # Python's words about its own objects help nobody to mend a file
     assert not re.search(r"NoneType|object has no|Errno|indices must|codec can't|unhashable|not subscriptable", problem)
+
+
+def test_deep_nodes_are_refused_whatever_limit_python_has(path):
+    limit = sys.getrecursionlimit()
+    nested(path)
+    try:
+        sys.setrecursionlimit(20 * limit)
+        with pytest.raises(ValueError, match=r"more than 400 deep"):
+            load(path)
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def test_other_ways_of_compression_are_refused(path):

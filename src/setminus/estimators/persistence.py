@@ -38,6 +38,9 @@ MAX_RATIO, SMALL = 100, 256 << 20
 not written by it."""
 SCHEMA_COST = 24
 """The most bytes of memory that a byte of the JSON file can take, as a list of empty lists does."""
+MAX_DEPTH = 400
+"""Lists and objects of the JSON file within each other. How deep skops can recurse depends on a limit of Python, which
+other libraries raise."""
 SCHEMA, PROTOCOL = "schema.json", 2
 CHUNK = 1 << 20
 MAX_NAMES, MAX_CHARACTERS = 12, 200
@@ -348,15 +351,16 @@ def _read(source: ZipFile, info: ZipInfo) -> bytes:
 
 def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
     """Everything in the schema that skops could read as a node."""
-    stack = [schema]
+    stack = [(schema, 1)]
     while stack:
-        value = stack.pop()
-        if isinstance(value, dict):
-            if "__loader__" in value:
-                yield value
-            stack += value.values()
-        elif isinstance(value, list):
-            stack += value
+        value, depth = stack.pop()
+        if not isinstance(value, dict | list):
+            continue
+        if depth > MAX_DEPTH:
+            raise DamagedError(f"parts lie more than {MAX_DEPTH} deep in each other")
+        if isinstance(value, dict) and "__loader__" in value:
+            yield value
+        stack += [(part, depth + 1) for part in (value.values() if isinstance(value, dict) else value)]
 
 
 def _text(value: Any) -> str:

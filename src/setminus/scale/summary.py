@@ -92,7 +92,7 @@ def summarize(
     ...     pq.write_table(pa.table({"sex": ["f", "m", "f"], "p": [0.2, 0.9, 0.7]}), path)
     ...     found = summarize(open_table(path), ["sex"], ["p"], max_rows=2)
     >>> found.cells.to_pydict(), found.counts.tolist()
-    ({'sex': ['f', 'm', 'f'], 'p': [0.2, 0.9, 0.7]}, [1, 1, 1])
+    ({'sex': ['f', 'f', 'm'], 'p': [0.2, 0.7, 0.9]}, [1, 1, 1])
     """
     used = [*dict.fromkeys([*values, *scores, *kept])]
     check_names(used, table.names, table.path.name)
