@@ -44,8 +44,8 @@ __all__ = ["log_setminus", "orthogonalize", "orthogonalize_log", "orthogonalize_
 Floats = NDArray[Any]
 Kernel = Callable[[Floats, Floats, Floats, float, float, float, Floats], bool]
 
-BLOCK = 1 << 16
-"""Elements of a block: small enough to stay in cache, large enough that threads seldom wait for the lock."""
+BLOCK = 1 << 20
+"""Bytes of a block of one array: small enough to stay in cache, large enough that threads seldom wait for the lock."""
 
 COMPILED_FROM = 1 << 20
 """Elements from which a compiled pass is worth the second that its first compilation takes."""
@@ -317,7 +317,7 @@ def orthogonalize_rows(full: Floats, principal: Floats, prior: Floats, strength:
         return run(rows[0][at], rows[1][at], here, strength, floor, slack, target[at])
 
     if kernel is None:
-        size = max(1, BLOCK // n_classes)
+        size = max(1, BLOCK // (full.itemsize * n_classes))
         if not per_row:  # laid out once: numpy broadcasts short rows slowly
             tiled = np.tile(prior, (min(size, len(target)), 1))
         run = _binary_numpy_block if n_classes == 2 else _numpy_block
