@@ -427,7 +427,7 @@ def test_compiled_loops_are_used_for_large_straight_arrays_only(monkeypatch):
     asked = []
     compiled = formula._compiled
     monkeypatch.setattr(formula, "_compiled", lambda *kind: asked.append(kind) or compiled(*kind))
-    monkeypatch.setattr(formula, "COMPILED_FROM", 90)
+    monkeypatch.setattr(formula, "COMPILED_FROM", 150)
     full, principal, prior = problem(5, n=30)
     orthogonalize(full[:29], principal[:29], prior)
     orthogonalize(np.asfortranarray(full), principal, prior)
@@ -436,7 +436,7 @@ def test_compiled_loops_are_used_for_large_straight_arrays_only(monkeypatch):
     orthogonalize(full, principal, prior)
     orthogonalize(full, principal, prior, strength=0.5)
     orthogonalize(full, principal, np.tile(prior, (30, 1)))
-    assert asked == [(3, False, True), (3, True, True), (3, False, False)]
+    assert asked == [(5, False, True), (5, True, True), (5, False, False)]
 
 
 def test_threads_are_as_many_as_asked_for_or_allowed(monkeypatch):
@@ -454,7 +454,7 @@ def test_threads_are_as_many_as_asked_for_or_allowed(monkeypatch):
 
 
 def test_strided_input_and_output(path):
-    full, principal, prior = problem(5)
+    full, principal, prior = problem(4)
     expected = orthogonalize(full, principal, prior)
     wide = np.zeros((len(full), 8))
     answer = orthogonalize(np.asfortranarray(full), principal[::1], prior, out=wide[:, ::2])
