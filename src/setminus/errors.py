@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 __all__ = ["MissingExtraError", "UserError", "printable", "printable_json"]
 
@@ -12,6 +13,10 @@ CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\
 
 class _ThreeFields(Exception):
     """The fields, as one line for Python and as two lines for the command."""
+
+    came: str
+    expected: str
+    do: str
 
     def __init__(self, came: str, expected: str = "", do: str = ""):
         # all as arguments: the error must survive the way back from a worker process
@@ -73,9 +78,12 @@ class MissingExtraError(_ThreeFields, ImportError):
     ('the page needs jinja2, which is not installed.', 'Install it: pip install "setminus[cli]"')
     """
 
+    package: str
+    extra: str
+
     def __init__(self, purpose: str, package: str, extra: str):
         super().__init__(f"{purpose} needs {package}", do=f'pip install "setminus[{extra}]"')
-        self.args = (purpose, package, extra)
+        self.args: tuple[Any, ...] = (purpose, package, extra)
         self.package, self.extra = package, extra
 
     @property

@@ -82,10 +82,17 @@ def listen(listener: Listener) -> Iterator[None]:
 class Work:
     """A piece of work that is under way; made by `tracked`."""
 
+    name: str
+    total: int | None
+    unit: str
+    depth: int
+    done: int
+    detail: str
+
     def __init__(self, name: str, total: int | None, unit: str, depth: int):
         self.name, self.total, self.unit, self.depth = name, total, unit, depth
         self.done, self.detail = 0, ""
-        self.start = time.perf_counter()
+        self.start: float = time.perf_counter()
 
     def advance(self, by: int = 1, detail: str = "") -> None:
         """Report that `by` more units are done."""

@@ -29,7 +29,7 @@ __all__ = [
     "write_json",
 ]
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 class RecordError(UserError):

@@ -132,6 +132,14 @@ class OrthogonalAdapter(DomainClassifier):
     array([0.2, 0.8])
     """
 
+    classes_: NDArray[Any]
+    source_prior_: NDArray[np.float64]
+    target_prior_: NDArray[np.float64]
+    mean_: NDArray[np.float64]
+    scale_: NDArray[np.float64]
+    layers_: Layers
+    estimated_: bool
+
     # models of earlier versions have no value of these
     target_prior: ArrayLike | None = None
     device: Device = "cpu"

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 
 from setminus.adaptation.domain_rows import SampleDomain, Unknown, target_accuracy
+from setminus.estimators.sklearn_bases import BaseEstimator, ClassifierMixin
 
 __all__ = ["DomainClassifier"]
 
 
-class DomainClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class DomainClassifier(ClassifierMixin, BaseEstimator):
     """`predict` and `score` from the `predict_proba` and `classes_` of a subclass."""
 
     classes_: NDArray[Any]
+    predict_proba: Callable[..., NDArray[Any]]
     # skada's scorers pass these
     __metadata_request__fit: ClassVar = {"sample_domain": True}
     __metadata_request__predict: ClassVar = {"sample_domain": True, "allow_source": True}

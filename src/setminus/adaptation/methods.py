@@ -150,8 +150,10 @@ class AdaptationTask(Task):
         # two seeds: otherwise domains of the same size would have the same order
         labels = data.source_labels
         balance_by = labels if config.balanced == "batches" else None
-        self.source_batches = Batches(data.source, labels, size=config.batch, seed=2 * seed, balance_by=balance_by)
-        self.target_batches = Batches(data.target, size=config.batch, seed=2 * seed + 1)
+        self.source_batches: Batches = Batches(
+            data.source, labels, size=config.batch, seed=2 * seed, balance_by=balance_by
+        )
+        self.target_batches: Batches = Batches(data.target, size=config.batch, seed=2 * seed + 1)
         self._class_weights: torch.Tensor | None = None
         if config.balanced == "weights":
             self._class_weights = torch.from_numpy(1 / (data.n_classes * data.source_prior)).float()
@@ -298,7 +300,7 @@ class EstimatingVada(Vada):
     ) -> None:
         super().__init__(networks, data, config, seed, **options)
         epoch = config.estimate_every or len(self.target_batches)
-        self.prior = TargetPrior(data, label_shift, start=config.warmup, epoch=epoch)
+        self.prior: TargetPrior = TargetPrior(data, label_shift, start=config.warmup, epoch=epoch)
         self.modules["prior"] = self.prior
 
     @property
@@ -520,7 +522,9 @@ class DirtT(AdaptationTask):
             )
         self.anchor = anchor
         self.teacher_every = teacher_every
-        self.teacher = nn.Sequential(copy.deepcopy(networks.encoder), copy.deepcopy(networks.head)).eval()
+        self.teacher: nn.Sequential = nn.Sequential(
+            copy.deepcopy(networks.encoder), copy.deepcopy(networks.head)
+        ).eval()
         self.modules["teacher"] = self.teacher
 
     def step(self, loop: Loop) -> None:

@@ -400,6 +400,17 @@ class PriorCorrectedClassifier(DomainClassifier):
     True
     """
 
+    classes_: NDArray[Any]
+    classifier_: Any
+    source_prior_: Floats
+    target_prior_: Floats
+    assumed_prior_: Floats
+    target_prior_interval_: Floats
+    shrinkage_: float
+    estimates_: dict[str, Floats]
+    diagnostics_: dict[str, Any]
+    calibration_: Floats
+
     def __init__(
         self,
         classifier: Any,

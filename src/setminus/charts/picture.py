@@ -24,7 +24,7 @@ WIDTH = 330
 """Of the axes of a chart, in pixels."""
 LINE_HEIGHT = 17
 """Of the legend and the title, in pixels."""
-FILLS = {"bar": (1.0,), "band": (0.3,), "shades": (0.1, 0.25, 0.4)}
+FILLS: dict[str, tuple[float, ...]] = {"bar": (1.0,), "band": (0.3,), "shades": (0.1, 0.25, 0.4)}
 """How opaque the parts of a swatch are."""
 
 

@@ -8,7 +8,9 @@ import typer
 
 __all__ = ["data_app"]
 
-data_app = typer.Typer(help="List or fetch the data sets of the demo and the experiments.", no_args_is_help=True)
+data_app: typer.Typer = typer.Typer(
+    help="List or fetch the data sets of the demo and the experiments.", no_args_is_help=True
+)
 
 
 @data_app.command("list")

@@ -66,7 +66,7 @@ MAX_COLUMNS = 30
 """Columns of a table that are listed."""
 LINE_SECONDS = 10
 """Between two lines of progress where there is no terminal to draw on."""
-ENDINGS = {
+ENDINGS: dict[str, tuple[str, ...]] = {
     "model": (".skops",),
     "table": (".csv", ".tsv", ".gz", ".parquet", ".pq", ".arrow", ".feather", ".ipc"),
     "record": (".json", ".jsonl"),
@@ -163,8 +163,8 @@ class Display:
 
     def __init__(self, quiet: bool = False):
         # progress is no result: stdout stays fit for a pipe
-        self.progress = _PrintableConsole(stderr=True, quiet=quiet, highlight=False)
-        self.results = _PrintableConsole(quiet=quiet, highlight=False)
+        self.progress: Console = _PrintableConsole(stderr=True, quiet=quiet, highlight=False)
+        self.results: Console = _PrintableConsole(quiet=quiet, highlight=False)
         self._lines: dict[int, TaskID] = {}
         self._next_line = 0.0
 

@@ -31,7 +31,7 @@ PARTS = ("classifiers", "training", "baseline")
 PER_ROW = 4
 """Of the samples on the page: large enough to see on a telephone."""
 
-transfer_app = typer.Typer(
+transfer_app: typer.Typer = typer.Typer(
     help="Translate pictures between two folders, and choose which factor changes and which stays.",
     no_args_is_help=True,
 )

@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from setminus.errors import UserError
 from setminus.files import atomic_write
@@ -136,7 +136,7 @@ SOURCES: dict[str, Source] = {
 }
 
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 10
 DOWNLOAD_SECONDS = 300
@@ -167,8 +167,8 @@ class DataUnavailableError(UserError, OSError):
 
     def __init__(self, came: str, expected: str = "", do: str = "", tried: Sequence[str] = ()):
         super().__init__(came, expected, do)
-        self.tried = tuple(tried)
-        self.args = (came, expected, do, self.tried)
+        self.tried: tuple[str, ...] = tuple(tried)
+        self.args: tuple[Any, ...] = (came, expected, do, self.tried)
 
     def __str__(self) -> str:
         if not self.tried:

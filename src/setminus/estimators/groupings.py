@@ -84,6 +84,9 @@ class Groupings:
     (['f', 'm', 'old no', 'old yes'], [0, 0, 1, 1])
     """
 
+    groupings: list[Groups]
+    titles: list[str]
+
     def __init__(
         self,
         over: ConstraintOver = "crossed",
@@ -107,7 +110,9 @@ class Groupings:
         several = len(columns) > 1
         # what is not compared may be small, and must not stop the work
         alone = several and self.over == "each"
-        self.crossed = Groups(least=self.least, small="merge" if alone and self.small else self.small, bins=self.bins)
+        self.crossed: Groups = Groups(
+            least=self.least, small="merge" if alone and self.small else self.small, bins=self.bins
+        )
         codes = [self.crossed.learn(sensitive_features, y_codes, needed=needed, weights=weights)]
         self.groupings, self.titles = [self.crossed], [" x ".join(column.name for column in columns if column.name)]
         if several and self.over != "crossed":
@@ -123,11 +128,13 @@ class Groupings:
                 [*part[1:], *part[:1]][: len(part) - alone] for part in (self.groupings, self.titles, codes)
             )
         cells, found = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
-        self.n_cells = len(cells)
-        self.members = np.concatenate(
+        self.n_cells: int = len(cells)
+        self.members: NDArray[np.bool_] = np.concatenate(
             [cells[:, k] == np.arange(len(one.labels))[:, None] for k, one in enumerate(self.groupings)]
         )
-        self.grouping = np.repeat(np.arange(len(self.groupings)), [len(one.labels) for one in self.groupings])
+        self.grouping: NDArray[np.intp] = np.repeat(
+            np.arange(len(self.groupings)), [len(one.labels) for one in self.groupings]
+        )
         return found.ravel().astype(np.intp)
 
     @property

@@ -288,7 +288,7 @@ class Groups:
         if self.small not in (None, "merge", "drop", "raise"):
             raise UserError(f"small_groups is {self.small!r}", expected="'merge', 'drop' or 'raise'")
         labels = range(int(y_codes.max()) + 1) if needed is None else needed
-        self.columns = [column.name for column in columns]
+        self.columns: list[str] = [column.name for column in columns]
         self._check_bins()
         self.edges: list[Any] = []
         self.values: list[list[Any]] = []
@@ -299,7 +299,7 @@ class Groups:
             whole = column.values.dtype.kind in "iu"
             self.values.append(distinct(present)[0].tolist() if edges is None else _bin_names(edges, whole))
         crossed = self._crossed(columns)
-        self.n_missing = int((crossed == NOT_COMPARED).sum())
+        self.n_missing: int = int((crossed == NOT_COMPARED).sum())
         self.present: list[int] = np.unique(crossed[crossed >= 0]).tolist()
         sizes = [len(values) for values in self.values]
         parts = np.array(np.unravel_index(self.present, sizes)).T

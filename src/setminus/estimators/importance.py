@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 
 from setminus.core.importance import effective_sample_size, importance_weights
 from setminus.errors import UserError
 from setminus.estimators.orthogonal import Columns, PrincipalMixin, Proba, tags_like
 from setminus.estimators.principals import check_classes, fit_part
+from setminus.estimators.sklearn_bases import BaseEstimator, ClassifierMixin
 
 __all__ = ["ImportanceWeightedClassifier"]
 
 
-class ImportanceWeightedClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ImportanceWeightedClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
     """A classifier fitted with weights under which y is independent of what the principal classifier knows.
 
     Row (x, y) weighs ``phi(x, y) = prior[y] / principal(x)[y]``. The fitted classifier estimates the same p(y | z2)
@@ -52,6 +52,9 @@ class ImportanceWeightedClassifier(PrincipalMixin, ClassifierMixin, BaseEstimato
     >>> bool(abs(model.full_.coef_[0, 1]) < 0.2)
     True
     """
+
+    full_: Any
+    effective_sample_size_: float
 
     def __init__(
         self,

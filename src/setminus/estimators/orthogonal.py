@@ -8,7 +8,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score
 from sklearn.utils import get_tags
@@ -36,6 +35,7 @@ from setminus.estimators.principals import (
     needs_groups,
     takes_groups,
 )
+from setminus.estimators.sklearn_bases import BaseEstimator, ClassifierMixin
 
 __all__ = ["Columns", "OrthogonalClassifier", "PrincipalMixin", "Proba", "subtract", "tags_like"]
 
@@ -45,6 +45,10 @@ Columns = Sequence[str | int]
 
 class PrincipalMixin:
     """The part that all three classifiers share: check the input, find the groups, fit and apply the principals."""
+
+    classes_: NDArray[Any]
+    principals_: list[Any]
+    class_prior_: NDArray[np.float64]
 
     principal: Any
     prior: ArrayLike | str
@@ -200,7 +204,7 @@ def tags_like(estimator: Any, tags: Any, full: Any) -> Any:
     return tags
 
 
-class OrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class OrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
     r"""A classifier that predicts as well as it can without what the principal one knows.
 
     ``orthogonal = prior * full / principal``, normalised. It equals p(y | z2) where the principal classifier is
@@ -255,6 +259,9 @@ class OrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):  # t
     array([[0.5, 0.5],
            [0.5, 0.5]])
     """
+
+    classes_: NDArray[Any]
+    full_: Any
 
     def __init__(
         self,

@@ -6,12 +6,13 @@ A part is a full, a principal or an attribute model; `fit_part` passes it the we
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -26,6 +27,7 @@ from setminus.core.checks import check_weights, group_name
 from setminus.errors import UserError
 from setminus.estimators.default_models import default_classifier
 from setminus.estimators.groups import UNSEEN, Groups, check_every_class, group_frequencies, rows_with_groups
+from setminus.estimators.sklearn_bases import BaseEstimator, ClassifierMixin
 
 __all__ = [
     "GroupPrincipal",
@@ -150,9 +152,13 @@ def _weight_keyword(role: str, part: Any) -> str:
 Proba = NDArray[np.float64]
 
 
-class _AttributePrincipal(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class _AttributePrincipal(ClassifierMixin, BaseEstimator):
     """The groups, and the class frequencies p(y | u) in each group."""
 
+    classes_: NDArray[Any]
+    group_proba_: NDArray[np.float64]
+    class_prior_: NDArray[np.float64]
+    predict_proba: Callable[..., NDArray[Any]]
     smoothing: float
 
     def _learn_groups(
@@ -327,6 +333,10 @@ class ProxyPrincipal(_AttributePrincipal):
         p(y | u).
     class_prior_ : ndarray of shape (C,)
     """
+
+    attribute_model_: Any
+    joint_model_: Any
+    score_model_: Any
 
     group_prior_: Proba
     _order: list[int]

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer
 
 from setminus.core.gaps import count_table, rates
 from setminus.estimators.frontier import MIN_LOG, Frontier, Gap, decide
+from setminus.estimators.sklearn_bases import BaseEstimator, ClassifierMixin
 
 __all__ = ["Costs", "Floors", "Problem", "scorer_of", "search"]
 
@@ -276,7 +276,7 @@ def _takes_weights(scorer: Any) -> bool:
     return "sample_weight" in parameters or any(one.kind is one.VAR_KEYWORD for one in parameters.values())
 
 
-class _Answer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class _Answer(ClassifierMixin, BaseEstimator):
     """Given predictions as a fitted classifier, which is what a scorer takes."""
 
     def __init__(self, classes: Any, predictions: Any, proba: Any):

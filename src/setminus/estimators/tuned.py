@@ -11,7 +11,6 @@ from typing import Any, Literal, cast
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
@@ -36,6 +35,7 @@ from setminus.estimators.groups import SmallGroups
 from setminus.estimators.orthogonal import Columns, OrthogonalClassifier, PrincipalMixin, Proba, subtract, tags_like
 from setminus.estimators.principals import check_classes
 from setminus.estimators.search import Costs, Floors, Problem, scorer_of, search
+from setminus.estimators.sklearn_bases import BaseEstimator, ClassifierMixin
 from setminus.progress import tracked
 
 __all__ = ["STRENGTHS", "TunedOrthogonalClassifier"]
@@ -62,7 +62,7 @@ LEVELS_DOWN = 0.05
 """A warning is given where recall falls by more than this in a group and rises in none."""
 
 
-class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
     """A classifier whose gap between groups is within a tolerance, with a certificate, and as accurate as can be.
 
     Full and principal classifiers predict each row out of fold. On these predictions candidates are chosen: the
@@ -170,6 +170,18 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
     >>> freer.score(X, y, sensitive_features=sex) >= model.score(X, y, sensitive_features=sex)
     True
     """
+
+    classes_: NDArray[Any]
+    groups_: Groupings
+    model_: OrthogonalClassifier
+    frontier_: Frontier
+    offsets_: NDArray[Any]
+    choice_: str
+    strength_: float
+    threshold_: float
+    about_: dict[str, Any]
+    group_offsets_: NDArray[Any] | None
+    warnings_: list[str]
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,9 +70,9 @@ class EnvironmentTask(Task):
         check_environments(environments, self.min_environments)
         self.network = network
         self.config = config
-        self.modules = {"network": network}
-        self.optimizers = {"network": self.optimizer()}
-        self.batches = [
+        self.modules: Mapping[str, torch.nn.Module] = {"network": network}
+        self.optimizers: Mapping[str, torch.optim.Optimizer] = {"network": self.optimizer()}
+        self.batches: list[Batches] = [
             Batches(*environment, size=config.batch_size, seed=config.seed * len(environments) + place)
             for place, environment in enumerate(environments)
         ]

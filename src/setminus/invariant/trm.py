@@ -22,7 +22,7 @@ the hull there is an environment in which it does not help.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -72,9 +72,9 @@ class Trm(EnvironmentTask):
 
     def __init__(self, environments: Sequence[Environment], network: torch.nn.Module, config: TrmConfig):
         super().__init__(environments, network, config)
-        self.encoder = encoder_of(network)
-        self.transfer = _Transfer(network.head, len(environments), own=config.beyond > 0)
-        self.modules = {"network": network, "transfer": self.transfer}
+        self.encoder: torch.nn.Module = encoder_of(network)
+        self.transfer: _Transfer = _Transfer(network.head, len(environments), own=config.beyond > 0)
+        self.modules: Mapping[str, torch.nn.Module] = {"network": network, "transfer": self.transfer}
 
     def step(self, loop: Loop) -> None:
         """Fit the heads to the current features, then minimise the surrogate of the transfer risk."""
@@ -103,7 +103,7 @@ class _Transfer(torch.nn.Module):  # type: ignore[misc]
 
     def __init__(self, head: torch.nn.Module, n_environments: int, own: bool):
         super().__init__()
-        self.heads = torch.nn.ModuleList(copy.deepcopy(head) for _ in range(n_environments))
+        self.heads: torch.nn.ModuleList = torch.nn.ModuleList(copy.deepcopy(head) for _ in range(n_environments))
         counted = torch.ones(n_environments, n_environments) - (0 if own else torch.eye(n_environments))
         self.register_buffer("weights", counted / counted.sum(dim=1))
 

@@ -4,5 +4,5 @@ from setminus.errors import MissingExtraError
 
 try:
     import torch as _torch  # noqa: F401
-except ImportError as error:
-    raise MissingExtraError("setminus.nn", "torch", extra="nn") from error
+except ImportError as _error:
+    raise MissingExtraError("setminus.nn", "torch", extra="nn") from _error

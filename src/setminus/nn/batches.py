@@ -52,7 +52,7 @@ class Batches:
                 expected="a whole number for each row, its class",
             )
         self.tensors = tensors
-        self.size = min(size, lengths[0])
+        self.size: int = min(size, lengths[0])
         self.seed = seed
         self._classes = None if balance_by is None else balance_by.cpu().numpy()
         self._order = torch.empty(0, dtype=torch.int64)

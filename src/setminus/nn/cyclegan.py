@@ -36,7 +36,7 @@ Norm = Literal["batch", "group", "instance"]
 GROUPS = 8
 """Of GroupNorm; fewer where they do not divide the channels."""
 
-NORMS = {
+NORMS: dict[str, Callable[[int], nn.Module]] = {
     "batch": nn.BatchNorm2d,
     "group": lambda channels: nn.GroupNorm(math.gcd(GROUPS, channels), channels),
     "instance": lambda channels: nn.InstanceNorm2d(channels, affine=True),
@@ -71,7 +71,7 @@ class DigitGenerator(nn.Module):  # type: ignore[misc]
         self.channels = channels
         # where a channel's own mean is taken away again, a bias before it would do nothing
         bias = norm == "group"
-        self.layers = nn.Sequential(
+        self.layers: nn.Sequential = nn.Sequential(
             nn.Conv2d(channels, width, 4, 2, padding=1, bias=bias),
             *_normalised(width, norm),
             nn.Conv2d(width, 2 * width, 4, 2, padding=1, bias=bias),
@@ -127,7 +127,7 @@ class DigitDiscriminator(nn.Module):  # type: ignore[misc]
             if depth > 0 and side > 1:
                 layers.append(nn.InstanceNorm2d(n_outputs))
             n_inputs = n_outputs
-        self.layers = nn.Sequential(*layers, nn.Flatten(), nn.Linear(n_inputs * side**2, 1))
+        self.layers: nn.Sequential = nn.Sequential(*layers, nn.Flatten(), nn.Linear(n_inputs * side**2, 1))
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Logits of shape (n, 1)."""
@@ -188,7 +188,7 @@ class UNetGenerator(nn.Module):  # type: ignore[misc]
             raise UserError(f"size is {size}", expected=f"{MIN_PATCHES} or more; resize the images")
         self.size = size
         self.channels = channels
-        self.margins = _margins(size, 16)
+        self.margins: tuple[int, int] = _margins(size, 16)
         side = size + sum(self.margins)
         n_levels = (side & -side).bit_length() - 1
         widths = [width * min(2**level, 8) for level in range(n_levels)]
@@ -200,7 +200,7 @@ class UNetGenerator(nn.Module):  # type: ignore[misc]
             above, here = widths[level - 1], widths[level]
             down = [nn.LeakyReLU(0.2), nn.Conv2d(above, here, 4, 2, padding=1, bias=False), nn.InstanceNorm2d(here)]
             inner = nn.Sequential(*down, _Across(inner), *_up(2 * here, above))
-        self.layers = nn.Sequential(
+        self.layers: nn.Sequential = nn.Sequential(
             nn.Conv2d(channels, width, 4, 2, padding=1),
             _Across(inner),
             nn.ReLU(),
@@ -242,7 +242,7 @@ class PatchDiscriminator(nn.Module):  # type: ignore[misc]
                 nn.InstanceNorm2d(2 * n_inputs),
                 nn.LeakyReLU(0.2),
             ]
-        self.layers = nn.Sequential(*layers, nn.Conv2d(8 * width, 1, 4, padding=1))
+        self.layers: nn.Sequential = nn.Sequential(*layers, nn.Conv2d(8 * width, 1, 4, padding=1))
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Logits of shape (n, 1, rows of patches, columns of patches)."""

@@ -153,10 +153,12 @@ class DigitClassifier(nn.Module):  # type: ignore[misc]
     torch.Size([4, 2])
     """
 
+    head: nn.Linear
+
     def __init__(self, n_classes: int = 2, *, width: int = 64, channels: int = 3) -> None:
         super().__init__()
         self.channels = channels
-        self.features = nn.Sequential(
+        self.features: nn.Sequential = nn.Sequential(
             *_block(channels, width, stride=1),
             *_block(width, 2 * width, stride=2),
             *_block(2 * width, 2 * width, stride=1),
@@ -197,12 +199,14 @@ class PhotoClassifier(nn.Module):  # type: ignore[misc]
     torch.Size([2, 2])
     """
 
+    head: nn.Linear
+
     def __init__(self, n_classes: int = 2, *, width: int = 32, channels: int = 3) -> None:
         super().__init__()
         self.channels = channels
         sizes = [channels, *(width * 2**level for level in range(4))]
         blocks = [_block(n_inputs, n_outputs, stride=2) for n_inputs, n_outputs in itertools.pairwise(sizes)]
-        self.features = nn.Sequential(*itertools.chain(*blocks), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        self.features: nn.Sequential = nn.Sequential(*itertools.chain(*blocks), nn.AdaptiveAvgPool2d(1), nn.Flatten())
         self.head = nn.Linear(sizes[-1], n_classes)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
@@ -280,6 +284,9 @@ class AdaptationNetwork(nn.Module):  # type: ignore[misc]
     (torch.Size([2, 10]), 512)
     """
 
+    encoder: nn.Module
+    head: nn.Sequential
+
     def __init__(
         self,
         n_classes: int,
@@ -293,7 +300,7 @@ class AdaptationNetwork(nn.Module):  # type: ignore[misc]
         super().__init__()
         if size < 4 or size % 4:
             raise UserError(f"size is {size}", expected="a multiple of 4, such as 32; resize or pad the images")
-        self.n_features = width * (size // 4) ** 2
+        self.n_features: int = width * (size // 4) ** 2
         self.encoder = _ImageEncoder(
             size,
             channels,
@@ -330,8 +337,8 @@ class DomainDiscriminator(nn.Module):  # type: ignore[misc]
 
     def __init__(self, n_features: int, *, width: int = 100) -> None:
         super().__init__()
-        self.n_features = n_features
-        self.layers = mlp((n_features, width, 1))
+        self.n_features: int = n_features
+        self.layers: nn.Sequential = mlp((n_features, width, 1))
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
         """Logits of shape (n,): the log odds of source."""

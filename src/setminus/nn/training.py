@@ -126,9 +126,11 @@ class Loop:
         self.task = task
         self.config = config
         self.fabric = fabric
-        self.device = fabric.device
-        self.index = 0
-        self.averaged = {} if config.ema is None else {n: _average(m, config.ema) for n, m in task.modules.items()}
+        self.device: torch.device = fabric.device
+        self.index: int = 0
+        self.averaged: dict[str, AveragedModel] = (
+            {} if config.ema is None else {n: _average(m, config.ema) for n, m in task.modules.items()}
+        )
         self.kept = "No checkpoint was kept."
         self._rates = {n: [group["lr"] for group in o.param_groups] for n, o in task.optimizers.items()}
         self._logged: dict[str, torch.Tensor | float] = {}

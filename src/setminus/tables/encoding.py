@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from setminus.errors import UserError
+from setminus.estimators.sklearn_bases import BaseEstimator, TransformerMixin
 from setminus.tables.columns import (
     KEPT,
     ColumnKind,
@@ -35,7 +35,7 @@ NUMBERS = {"number": to_numbers, "date": to_days, "yes/no": to_flags}
 """The conversion to numbers for each kind but a category."""
 
 
-class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode frames of pandas, polars or arrow as float64 arrays, without identifiers and constant columns.
 
     Parameters
@@ -69,6 +69,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     >>> TableEncoder("onehot").fit(people).get_feature_names_out().tolist()
     ['age', 'age missing', 'sex=f', 'sex=m']
     """
+
+    feature_names_in_: NDArray[Any]
+    n_features_in_: int
+    columns_: list[dict[str, Any]]
+    categorical_mask_: NDArray[np.bool_]
 
     def __init__(
         self, form: Literal["ordinal", "onehot"] = "ordinal", *, kinds: Mapping[str, ColumnKind] | None = None

@@ -74,8 +74,10 @@ class TranslationJudge:
         self.moves, self.stays = ("column", "rest") if role == "change" else ("rest", "value")
         if "kept" in classifiers.modules:
             self.stays = "kept"
-        self.real = {"a_to_b": signed(a), "b_to_a": signed(b)}
-        self.before = {direction: classifiers.verdicts(images) for direction, images in self.real.items()}
+        self.real: dict[str, torch.Tensor] = {"a_to_b": signed(a), "b_to_a": signed(b)}
+        self.before: dict[str, dict[str, NDArray[np.int64]]] = {
+            direction: classifiers.verdicts(images) for direction, images in self.real.items()
+        }
         self.shown = shown
 
     def __call__(self, networks: CycleGAN) -> dict[str, dict[str, float]]:

@@ -6,7 +6,7 @@ from a classifier of p(y|z2).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -203,11 +203,11 @@ class TransferTask(Task):
                 do="resize them to the same size.",
             )
         self.networks = networks
-        self.weights = config.weights
-        self.plain_steps = config.plain_steps
-        self.decay_end = config.decay_end
+        self.weights: CycleGANWeights = config.weights
+        self.plain_steps: int = config.plain_steps
+        self.decay_end: int | None = config.decay_end
         self.judge = judge
-        self.modules = {
+        self.modules: dict[str, torch.nn.Module] = {
             "a_to_b": networks.a_to_b,
             "b_to_a": networks.b_to_a,
             "discriminator_a": networks.discriminator_a,
@@ -216,12 +216,16 @@ class TransferTask(Task):
         if log_ratio is not None:
             # among the modules, so that it goes to the device where the images are
             self.modules["log_ratio"] = log_ratio
-        self.optimizers = {
+        self.optimizers: Mapping[str, torch.optim.Optimizer] = {
             "generators": adam(networks.generators.parameters(), config.rate),
             "discriminators": adam(networks.discriminators.parameters(), config.rate),
         }
-        self.adversarial = plain_adversarial if log_ratio is None else orthogonal_adversarial(log_ratio)
-        self.batches = [Batches(x, size=config.batch_size, seed=2 * config.seed + k) for k, x in enumerate((a, b))]
+        self.adversarial: AdversarialTerm = (
+            plain_adversarial if log_ratio is None else orthogonal_adversarial(log_ratio)
+        )
+        self.batches: list[Batches] = [
+            Batches(x, size=config.batch_size, seed=2 * config.seed + k) for k, x in enumerate((a, b))
+        ]
 
     def step(self, loop: Loop) -> None:
         """One step of both players."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,11 +17,15 @@ from setminus.datasets.images import Bytes, to_rgb
 from setminus.datasets.split import UNLABELLED
 from setminus.datasets.two_factor_folder import LabelledImages, TwoFactorFolder, code_labels
 from setminus.errors import MissingExtraError, UserError
+from setminus.estimators.sklearn_bases import BaseEstimator
 from setminus.progress import tracked
 
 if TYPE_CHECKING:
+    import torch
+
     from setminus.transfer.factor_classifiers import FactorClassifiers
     from setminus.transfer.fitting import FittedTranslation, TranslationConfig
+    from setminus.transfer.model_files import ImageTranslator
 
 __all__ = ["OrthogonalTranslator", "Ready"]
 
@@ -34,7 +37,7 @@ Ready = Callable[[dict[str, Any]], object]
 """Called before the long part of a training with "notes", warnings in words, and "seconds", its estimated time."""
 
 
-class OrthogonalTranslator(BaseEstimator):  # type: ignore[misc]
+class OrthogonalTranslator(BaseEstimator):
     r"""Translate pictures of one domain to the other, with one factor changed and the other differences kept.
 
     CycleGAN changes everything in which the domains differ. Here its generators play against a discriminator from which
@@ -103,6 +106,15 @@ class OrthogonalTranslator(BaseEstimator):  # type: ignore[misc]
     >>> translator.report_["verdict"] in ("good", "train longer", "do not use")
     True
     """
+
+    domains_: tuple[str, str]
+    translator_: ImageTranslator
+    size_: int
+    samples_: dict[str, Bytes]
+    classifiers_: dict[str, torch.nn.Module]
+    baseline_samples_: dict[str, Bytes]
+    about_: dict[str, Any]
+    report_: dict[str, Any]
 
     def __init__(
         self,
