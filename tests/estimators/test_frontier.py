@@ -117,6 +117,8 @@ def test_the_picture_shows_all_points_the_best_ones_and_the_chosen():
     assert points(searched) == list(zip(frontier.gap, frontier.score, strict=True))
     assert points(line) == [(0.0, 0.7), (0.1, 0.8), (0.5, 0.9)]
     assert points(chosen) == [(0.1, 0.8)]
+    # what was searched is fainter than what was chosen
+    assert searched["mark"]["opacity"] < chosen["mark"]["opacity"] and searched["mark"]["size"] < chosen["mark"]["size"]
     x, y = (line["encoding"][axis] for axis in "xy")
     assert "balanced accuracy" in y["title"] and x["title"] == "equalized odds (max)"
     # the best points are in view, and not lost in it

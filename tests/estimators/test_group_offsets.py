@@ -49,6 +49,23 @@ def test_the_gap_falls_to_each_bound_and_accuracy_is_paid_for_it(constraint, gap
         assert (offsets[:, 0] == 0).all()
 
 
+def test_a_weight_of_9_counts_as_nine_rows():
+    group, label, log_proba = drawn(2000)
+    gain, _ = accuracy_gain(group, label, 3)
+    repeated = np.repeat(np.arange(2000), 1 + 8 * label)
+    goal = LinearGoal("demographic_parity", gain)
+    found = [
+        offset_path(log_proba[rows], np.eye(3)[group[rows]], (group * 2 + label)[rows], weights, goal, (0.05,))[0]
+        for rows, weights in (
+            (np.arange(2000), 1.0 + 8 * label),
+            (repeated, np.ones(len(repeated))),
+            (np.arange(2000), np.ones(2000)),
+        )
+    ]
+    np.testing.assert_allclose(found[0], found[1], atol=1e-3)
+    assert abs(found[0] - found[2]).max() > 0.01
+
+
 def test_where_the_groups_differ_by_a_shift_the_offsets_undo_it():
     group, label, log_proba = drawn(40000)
     gain, _ = accuracy_gain(group, label, 3)

@@ -56,6 +56,18 @@ def test_each_grouping_is_told_apart(people):
     assert known.members.sum(axis=1).tolist() == [2, 2, 2, 2, 1, 1, 1, 1]
 
 
+def test_each_row_is_named_in_each_grouping():
+    frame = pd.DataFrame({"sex": ["f", "m"] * 16, "old": ["no", "no", "yes", "yes"] * 8})
+    known = Groupings("both")
+    known.learn(frame, np.repeat([0, 1], 16))
+    seen = known.named_each(frame[:2].assign(sex=["m", None]))
+    assert [(title, names.tolist()) for title, names in seen] == [
+        ("sex", ["m", None]),
+        ("old", ["old no", "old no"]),
+        ("sex x old", ["m, old no", None]),
+    ]
+
+
 def test_small_crossings_stop_nothing_where_each_column_is_compared():
     frame = pd.DataFrame({"sex": ["f"] * 30 + ["m"] * 31, "race": ["a"] * 29 + ["b"] + ["b"] * 30 + ["a"]})
     y = np.arange(61) % 2

@@ -77,7 +77,7 @@ def test_rows_keep_their_values():
         (True, [], r"principal_columns is \[\]: expected a list"),
         (True, ["agee"], "principal_columns names the column 'agee', which X does not have: did you mean 'age'"),
         (True, ["zzz"], r"principal_columns names the column 'zzz', which X does not have: pass a column of X\.$"),
-        (True, [3], "principal_columns names column 3, but X has 3 columns"),
+        (True, [3], "principal_columns names column 3, but X has 3 columns: expected positions from 0"),
         (False, [-4], "principal_columns names column -4, but X has 3 columns"),
         (False, ["age"], "principal_columns names the column 'age', but X has no column names"),
     ],
@@ -227,6 +227,9 @@ def test_a_bin_short_of_a_class_is_joined_with_the_next():
     y[86:90] = 0
     assert len(learned(column, y, least=3)[0].labels) == 3
     assert len(learned(column, y, least=4)[0].labels) == 2
+    # the row on the last edge belongs to the bin above it, which has no other row of class 0
+    column, y = np.array([0.0, 0.5, 1.5, 1.5, 2.5, 3.5]), np.array([0, 1, 0, 1, 1, 1])
+    assert learned(column, y, n_bins=2)[0].labels == ["below 1.5", "1.5 and above"]
 
 
 def test_what_does_not_fit_is_named():
@@ -248,6 +251,8 @@ def test_every_group_needs_rows_of_every_class():
     with pytest.raises(ValueError, match=r"'f, 1' has 1 rows of class 'no' among its 3 .and 1 more such.*least 2"):
         check_every_class(codes, y, labels, classes, least=2)
     check_every_class(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), labels, classes)
+    with pytest.raises(ValueError, match=r"group 'f, 1' has 3 rows .and 1 more such.*least 4"):
+        check_every_class(codes, y, labels, classes, least=4, needed=[])
 
 
 def test_frequencies_by_hand():
@@ -377,6 +382,9 @@ def test_bins_of_whole_numbers_name_their_first_and_last_value():
     quantiles, codes = learned(np.arange(100), n_bins=4)
     assert quantiles.labels == ["below 25", "25 to 49", "50 to 74", "75 and above"]
     assert np.bincount(codes).tolist() == [25] * 4
+    # six digits tell where a number of the table was cut, and large ones whole
+    finer, _ = learned(pd.DataFrame({"pay": [1.5, 2.5, 5e6, 6e6]}), bins={"pay": [2.123456789, 1234567.5]})
+    assert finer.names == ["pay below 2.12346", "pay 2.12346 to below 1234567.5", "pay 1234567.5 and above"]
 
 
 @pytest.mark.parametrize(

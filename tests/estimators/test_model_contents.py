@@ -384,6 +384,7 @@ def test_a_pipeline_that_would_write_a_cache_is_refused(tmp_path):
     ("model", "said"),
     [
         (FunctionTransformer(np.exp, kw_args={"out": np.zeros(3)}), r"FunctionTransformer\(kw_args="),
+        (FunctionTransformer(np.exp, inv_kw_args={"out": np.zeros(3)}), r"FunctionTransformer\(inv_kw_args="),
         (FunctionTransformer(functools.partial(np.exp, out=np.zeros(3))), r"numpy\.exp"),
         (CountVectorizer(token_pattern=r"(a+)+b"), r"CountVectorizer\(token_pattern='\(a\+\)\+b'\)"),
     ],

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -79,6 +79,32 @@ def test_several_principals_are_subtracted_one_by_one(rows):
         proba = orthogonalize(proba, part, both.class_prior_)
     np.testing.assert_allclose(both.predict_proba(rows.X, sensitive_features=rows.sex), proba, atol=1e-12)
     assert isinstance(clone(both).principal[0], GroupPrincipal)
+
+
+class ColumnsByGroup(ClassifierMixin, BaseEstimator):
+    """A model for each group, which needs the groups and the columns to predict."""
+
+    def fit(self, X, y, sensitive_features):
+        self.classes_ = np.unique(y)
+        self.models_ = {
+            group: LogisticRegression().fit(X[sensitive_features == group], y[sensitive_features == group])
+            for group in np.unique(sensitive_features)
+        }
+        return self
+
+    def predict_proba(self, X, sensitive_features):
+        proba = np.empty((len(X), len(self.classes_)))
+        for group, model in self.models_.items():
+            proba[sensitive_features == group] = model.predict_proba(X[sensitive_features == group])
+        return proba
+
+
+def test_a_principal_may_need_both_columns_and_groups(rows):
+    model = OrthogonalClassifier(LogisticRegression(), ColumnsByGroup(), principal_columns=[0, 2])
+    model.fit(rows.X, rows.y, sensitive_features=rows.sex)
+    principal = ColumnsByGroup().fit(rows.X[:, [0, 2]], rows.y, rows.sex).predict_proba(rows.X[:, [0, 2]], rows.sex)
+    expected = orthogonalize(model.full_.predict_proba(rows.X), principal, model.class_prior_)
+    np.testing.assert_allclose(model.predict_proba(rows.X, sensitive_features=rows.sex), expected, atol=1e-12)
 
 
 def test_principal_columns_default_to_a_clone_of_full(rows):
