@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from sklearn.ensemble import HistGradientBoostingClassifier
 
 import setminus
 from setminus.datasets.sources import DataUnavailableError
@@ -21,7 +20,7 @@ def adult():
         table = pd.DataFrame(adult_table("train"))
     except DataUnavailableError as error:
         pytest.skip(str(error))
-    return table.sample(12_000, random_state=0)
+    return table.sample(5_000, random_state=0)
 
 
 def in_a_process(folder, *arguments, code=0):
@@ -57,7 +56,7 @@ def test_labelled_rows_give_away_an_estimate_that_nothing_else_does(tmp_path):
 @pytest.mark.data
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_fit_info_apply_audit(adult, tmp_path, command, monkeypatch, kind):
-    people, new = adult.iloc[:9000], adult.iloc[9000:]
+    people, new = adult.iloc[:4000], adult.iloc[4000:]
     if kind == "csv":
         people.to_csv(tmp_path / "people.csv", index=False)
         new.drop(columns="sex").to_csv(tmp_path / "new.csv", index=False)
@@ -69,7 +68,6 @@ def test_fit_info_apply_audit(adult, tmp_path, command, monkeypatch, kind):
     if kind == "parquet":
         # the steps of the other kind show that processes work
         monkeypatch.chdir(tmp_path)
-        monkeypatch.setitem(HistGradientBoostingClassifier.__init__.__kwdefaults__, "max_iter", 100)
         monkeypatch.setenv("COLUMNS", "120")
 
     def step(*arguments, code=0):
@@ -84,7 +82,7 @@ def test_fit_info_apply_audit(adult, tmp_path, command, monkeypatch, kind):
     assert "accuracy" in said
     record = json.loads((tmp_path / "model.audit.json").read_text())
     before, after = (model["audit"] for model in record["metrics"]["models"])
-    assert after["accuracy"]["value"] > 0.85
+    assert after["accuracy"]["value"] > 0.83
     assert after["equalized_odds_max"]["value"] < before["equalized_odds_max"]["high"]
     assert (tmp_path / "model.report.html").stat().st_size > 100_000
 

@@ -3,13 +3,13 @@
 import json
 from html.parser import HTMLParser
 
-import altair as alt
 import pytest
 from jsonschema import ValidationError
 
 from setminus.errors import UserError
 from setminus.report import page as page_module
 from setminus.report.page import build_page, write_page
+from tests.vega_schema import vega_lite_schema
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 
@@ -111,9 +111,9 @@ def test_every_figure_has_a_place_and_a_description(page):
 
 def test_figures_keep_to_the_schema(page):
     for figure in page.figures().values():
-        alt.Chart.from_dict(figure)
+        vega_lite_schema().validate(figure)
     with pytest.raises(ValidationError):
-        alt.Chart.from_dict({**figure, "width": "wide"})
+        vega_lite_schema().validate({**figure, "width": "wide"})
 
 
 def test_nothing_may_evaluate_text(page):
@@ -154,7 +154,7 @@ def test_no_text_ends_the_script_around_the_figures(hostile_record):
 def test_many_groups_and_classes_have_a_page(crowded_record):
     crowded = Page(build_page([crowded_record]))
     for figure in crowded.figures().values():
-        alt.Chart.from_dict(figure)
+        vega_lite_schema().validate(figure)
     # four classes, before and after
     assert sum("scores-" in name for name in crowded.figures()) == 8
     assert "the 6 largest of 8 groups and the 4 most frequent of 5 classes; the tables have all" in crowded.text

@@ -2,7 +2,6 @@
 
 import json
 
-import altair as alt
 import numpy as np
 import pytest
 from setminus_paper.report.adaptation_tables import frame_of
@@ -19,6 +18,7 @@ from setminus.charts.chart import Bars, Line, Points, Rule, sign_of
 from setminus.charts.picture import draw
 from setminus.charts.vega import vega_lite
 from tests.made_adaptation import STEPS, made_record, made_records
+from tests.vega_schema import vega_lite_schema
 
 
 def parts(frame):
@@ -128,6 +128,6 @@ def test_all_of_them_are_drawn(frame, every, tmp_path):
     # one of each sort: the schema takes its time to check them
     sorts = {chart.title.split(": ")[-1][:12]: chart for chart in every}
     for chart in sorts.values():
-        alt.Chart.from_dict(json.loads(json.dumps(vega_lite(chart, signs_of(frame)), allow_nan=False)))
+        vega_lite_schema().validate(json.loads(json.dumps(vega_lite(chart, signs_of(frame)), allow_nan=False)))
     draw(every[:1] + every[-1:], tmp_path / "charts.png")
     assert (tmp_path / "charts.png").stat().st_size > 10_000
