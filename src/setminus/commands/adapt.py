@@ -12,24 +12,8 @@ import typer
 from numpy.typing import NDArray
 
 from setminus.adaptation.adapter_parameters import Estimate, Method, PredictPrior, check_parameters
-from setminus.commands import ExitCode
-from setminus.commands.terminal import (
-    Decimal,
-    Display,
-    Encoding,
-    Force,
-    Header,
-    Json,
-    Label,
-    Positive,
-    Quiet,
-    Seed,
-    beside,
-    check_outputs,
-    finite,
-    typed_command,
-    usage,
-)
+from setminus.commands import ExitCode, options
+from setminus.commands.terminal import Display, beside, check_outputs, finite, typed_command, usage
 from setminus.progress import listen, seconds_by_name, tracked
 from setminus.records import Record, run_record, to_json, write_json
 
@@ -75,7 +59,7 @@ def adapt(
             show_default=False,
         ),
     ],
-    label: Label,
+    label: options.Label,
     out: Annotated[
         Path,
         typer.Option(
@@ -84,7 +68,7 @@ def adapt(
             show_default=False,
         ),
     ],
-    positive: Positive = None,
+    positive: options.Positive = None,
     method: Annotated[
         AdaptMethod,
         typer.Option(
@@ -114,13 +98,13 @@ def adapt(
         ),
     ] = "auto",
     steps: Annotated[int, typer.Option(min=1, help="Number of training steps.")] = 1000,
-    seed: Seed = 0,
-    header: Header = None,
-    encoding: Encoding = "utf-8",
-    decimal: Decimal = None,
-    force: Force = False,
-    quiet: Quiet = False,
-    json: Json = False,
+    seed: options.Seed = 0,
+    header: options.Header = None,
+    encoding: options.Encoding = "utf-8",
+    decimal: options.Decimal = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
 ) -> None:
     """Adapt a model from a labelled table to a table whose rows and class frequencies differ.
 

@@ -8,18 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from setminus.commands.terminal import (
-    Decimal,
-    Display,
-    Encoding,
-    Force,
-    Header,
-    Quiet,
-    Trusted,
-    check_outputs,
-    echo,
-    finite,
-)
+from setminus.commands import options
+from setminus.commands.terminal import Display, check_outputs, echo, finite
 from setminus.errors import UserError
 from setminus.progress import listen
 from setminus.scale import Engine
@@ -91,12 +81,12 @@ def apply(
             "that comes from the model."
         ),
     ] = None,
-    header: Header = None,
-    encoding: Encoding = "utf-8",
-    decimal: Decimal = None,
-    trust: Trusted = None,
-    force: Force = False,
-    quiet: Quiet = False,
+    header: options.Header = None,
+    encoding: options.Encoding = "utf-8",
+    decimal: options.Decimal = None,
+    trust: options.Trusted = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Add predictions and probabilities to a table of any size.
 

@@ -10,25 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 import typer
 
-from setminus.commands import ExitCode
-from setminus.commands.filing import ApprovedBy, Card, Filing, Notes, Pdf, write_outputs
-from setminus.commands.terminal import (
-    Bins,
-    Decimal,
-    Display,
-    Encoding,
-    Favorable,
-    Force,
-    Header,
-    Json,
-    Positive,
-    Quiet,
-    Seed,
-    check_outputs,
-    echo,
-    finite,
-    typed_command,
-)
+from setminus.commands import ExitCode, options
+from setminus.commands.filing import Filing, write_outputs
+from setminus.commands.terminal import Display, check_outputs, echo, finite, typed_command
 from setminus.core import Agg, Constraint
 from setminus.errors import UserError
 from setminus.progress import listen, seconds_by_name, tracked
@@ -78,28 +62,22 @@ def audit(
             show_default=False,
         ),
     ] = None,
-    score: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Column with the probability of the --positive value, or of the second class. With more than two "
-            "classes, repeat the option: one column for each class. By default the columns that `setminus apply` wrote."
-        ),
-    ] = None,
+    score: options.Score = None,
     prediction: Annotated[
         str | None,
         typer.Option(
             help="Column with the decisions to audit, in the values of the label. Scores are not needed then."
         ),
     ] = None,
-    positive: Positive = None,
-    favorable: Favorable = None,
+    positive: options.Positive = None,
+    favorable: options.Favorable = None,
     threshold: Annotated[
         float | None,
         typer.Option(
             callback=finite, min=0, max=1, help="Predict the positive class if its probability is at least this."
         ),
     ] = None,
-    bins: Bins = None,
+    bins: options.Bins = None,
     constraint: Annotated[
         Constraint,
         typer.Option(
@@ -107,9 +85,7 @@ def audit(
             "value, or of the second of two classes."
         ),
     ] = "equalized_odds",
-    agg: Annotated[
-        Agg, typer.Option(help="How equalized odds combines the gaps of the classes: their maximum, or their sum.")
-    ] = "max",
+    agg: options.Aggregate = "max",
     fail_above: Annotated[
         float | None,
         typer.Option(
@@ -129,31 +105,28 @@ def audit(
             "1 (3 if some group has no rows). The rows must be fresh: not those the model was fitted or tuned on.",
         ),
     ] = None,
-    confidence: Annotated[
-        float,
-        typer.Option(callback=finite, min=0.5, max=0.9999, help="Confidence of intervals, bound and certificate."),
-    ] = 0.95,
+    confidence: options.Confidence = 0.95,
     out: Annotated[Path | None, typer.Option(help="JSON file to write the audit to.")] = None,
     page: Annotated[Path | None, typer.Option(help="HTML page to write about the audit.")] = None,
     junit: Annotated[
         Path | None, typer.Option(help="JUnit XML file to write the results of --fail-above and --certify to.")
     ] = None,
     sarif: Annotated[Path | None, typer.Option(help="SARIF file to write the same results to.")] = None,
-    card: Card = None,
-    pdf: Pdf = None,
+    card: options.Card = None,
+    pdf: options.Pdf = None,
     model: Annotated[
         Path | None,
         typer.Option(rich_help_panel="Evidence", help="Model file that the scores come from: its SHA-256 is recorded."),
     ] = None,
-    approved_by: ApprovedBy = None,
-    notes: Notes = None,
-    seed: Seed = 0,
-    header: Header = None,
-    encoding: Encoding = "utf-8",
-    decimal: Decimal = None,
-    force: Force = False,
-    quiet: Quiet = False,
-    json: Json = False,
+    approved_by: options.ApprovedBy = None,
+    notes: options.Notes = None,
+    seed: options.Seed = 0,
+    header: options.Header = None,
+    encoding: options.Encoding = "utf-8",
+    decimal: options.Decimal = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
 ) -> None:
     """Audit the scores of any system for gaps between groups.
 

@@ -7,19 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from setminus.commands.terminal import (
-    Decimal,
-    Display,
-    Encoding,
-    Force,
-    Header,
-    Json,
-    Quiet,
-    Trusted,
-    check_outputs,
-    echo,
-    finite,
-)
+from setminus.commands import options
+from setminus.commands.terminal import Display, check_outputs, echo, finite
 from setminus.errors import UserError
 from setminus.records import to_json
 
@@ -80,13 +69,13 @@ def export(
         typer.Option(help="SQL: the probability of the last class or of --class, or the decision."),
     ] = "probability",
     label: Annotated[str | None, typer.Option("--class", help="SQL: class whose probability to compute.")] = None,
-    header: Header = None,
-    encoding: Encoding = "utf-8",
-    decimal: Decimal = None,
-    trust: Trusted = None,
-    force: Force = False,
-    quiet: Quiet = False,
-    json: Json = False,
+    header: options.Header = None,
+    encoding: options.Encoding = "utf-8",
+    decimal: options.Decimal = None,
+    trust: options.Trusted = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
 ) -> None:
     """Use a model outside of Python, in an ONNX runtime or in a database.
 

@@ -7,42 +7,16 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from setminus.errors import UserError, printable
 from setminus.files import atomic_writes
 from setminus.records import Record, write_json
 
-__all__ = ["ApprovedBy", "Card", "Filing", "Notes", "Pdf", "write_outputs"]
+__all__ = ["Filing", "write_outputs"]
 
-PANEL = "Evidence"
 MAX_NOTES = 100_000
 """Characters of a file of notes."""
-
-Card = Annotated[
-    Path | None,
-    typer.Option(rich_help_panel=PANEL, help="Markdown file to write the same evidence to, as a model card."),
-]
-Pdf = Annotated[
-    Path | None,
-    typer.Option(rich_help_panel=PANEL, help="PDF file to print the page to. Needs Chromium or Chrome."),
-]
-ApprovedBy = Annotated[
-    str | None,
-    typer.Option(
-        rich_help_panel=PANEL,
-        help="Who chose the constraint, the tolerance and the confidence. Recorded in all outputs.",
-        show_default=False,
-    ),
-]
-Notes = Annotated[
-    Path | None,
-    typer.Option(
-        rich_help_panel=PANEL, help="Markdown file with the reasons for these choices. Its text is in all outputs."
-    ),
-]
 
 
 @dataclass(frozen=True)

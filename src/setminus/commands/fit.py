@@ -8,28 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from setminus.commands.filing import ApprovedBy, Card, Filing, Notes, Pdf, write_outputs
-from setminus.commands.terminal import (
-    Bins,
-    Decimal,
-    Display,
-    Encoding,
-    Favorable,
-    Force,
-    Header,
-    Ignore,
-    Json,
-    Label,
-    Positive,
-    Quiet,
-    Seed,
-    Trusted,
-    beside,
-    check_outputs,
-    finite,
-    typed_command,
-    usage,
-)
+from setminus.commands import options
+from setminus.commands.filing import Filing, write_outputs
+from setminus.commands.terminal import Display, beside, check_outputs, finite, typed_command, usage
 from setminus.core import Agg, Constraint, ConstraintOver
 from setminus.errors import UserError
 from setminus.progress import listen, tracked
@@ -52,8 +33,8 @@ def fit(
     table: Annotated[
         Path, typer.Argument(help="Table to learn from: CSV (also .gz), Parquet or Arrow.", show_default=False)
     ],
-    label: Label,
-    ignore: Ignore,
+    label: options.Label,
+    ignore: options.Ignore,
     out: Annotated[
         Path,
         typer.Option(
@@ -61,7 +42,7 @@ def fit(
             show_default=False,
         ),
     ],
-    positive: Positive = None,
+    positive: options.Positive = None,
     full: Annotated[
         str,
         typer.Option(
@@ -83,12 +64,7 @@ def fit(
             "of the second of two classes."
         ),
     ] = "equalized_odds",
-    agg: Annotated[
-        Agg,
-        typer.Option(
-            help="How equalized odds combines the gaps of the classes: their maximum, or their sum as in the paper."
-        ),
-    ] = "max",
+    agg: options.Aggregate = "max",
     tolerance: Annotated[
         float, typer.Option(callback=finite, min=0, help="Largest gap allowed between the groups.")
     ] = 0.05,
@@ -108,7 +84,7 @@ def fit(
             help="If no model can be certified: warn and take the one most likely within the tolerance, or stop."
         ),
     ] = "warn",
-    favorable: Favorable = None,
+    favorable: options.Favorable = None,
     scoring: Annotated[
         str,
         typer.Option(
@@ -178,7 +154,7 @@ def fit(
             rich_help_panel=DATA, help="Column to learn from; all others are left out. Several: as for --drop."
         ),
     ] = None,
-    bins: Bins = None,
+    bins: options.Bins = None,
     constraint_over: Annotated[
         ConstraintOver,
         typer.Option(
@@ -213,18 +189,18 @@ def fit(
             min=1000, help="Parquet and Arrow: fit and evaluate on so many random rows, if the table has more."
         ),
     ] = 1_000_000,
-    seed: Seed = 0,
-    header: Header = None,
-    encoding: Encoding = "utf-8",
-    decimal: Decimal = None,
-    trust: Trusted = None,
-    card: Card = None,
-    pdf: Pdf = None,
-    approved_by: ApprovedBy = None,
-    notes: Notes = None,
-    force: Force = False,
-    quiet: Quiet = False,
-    json: Json = False,
+    seed: options.Seed = 0,
+    header: options.Header = None,
+    encoding: options.Encoding = "utf-8",
+    decimal: options.Decimal = None,
+    trust: options.Trusted = None,
+    card: options.Card = None,
+    pdf: options.Pdf = None,
+    approved_by: options.ApprovedBy = None,
+    notes: options.Notes = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
 ) -> None:
     """Train a classifier that ignores columns such as sex, and audit it.
 

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from setminus.commands.terminal import Display, Json, Trusted
+from setminus.commands import options
+from setminus.commands.terminal import Display
 from setminus.errors import UserError
 from setminus.records import to_json
 
@@ -20,8 +21,8 @@ def info(
         Path,
         typer.Argument(help="A model file, or the folder of a translator, that setminus wrote.", show_default=False),
     ],
-    trust: Trusted = None,
-    json: Json = False,
+    trust: options.Trusted = None,
+    json: options.Json = False,
 ) -> None:
     """Describe a model file, or the folder of a translator.
 

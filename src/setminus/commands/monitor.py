@@ -11,22 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from setminus.commands import ExitCode
-from setminus.commands.terminal import (
-    Decimal,
-    Display,
-    Encoding,
-    Force,
-    Header,
-    Json,
-    Positive,
-    Quiet,
-    Seed,
-    check_outputs,
-    echo,
-    finite,
-    typed_command,
-)
+from setminus.commands import ExitCode, options
+from setminus.commands.terminal import Display, check_outputs, echo, finite, typed_command
 from setminus.core import Agg, Constraint
 from setminus.errors import UserError
 from setminus.progress import listen, seconds_by_name, tracked
@@ -84,17 +70,11 @@ def monitor(
         str | None,
         typer.Option(help="Column with the true labels. Some or all new rows may lack them.", show_default=False),
     ] = None,
-    score: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Column with the probability of the --positive value, or of the second class; with more classes one "
-            "for each. By default the columns that `setminus apply` wrote."
-        ),
-    ] = None,
+    score: options.Score = None,
     prediction: Annotated[
         str | None, typer.Option(help="Column with the decisions. By default `prediction`, if there is one.")
     ] = None,
-    positive: Positive = None,
+    positive: options.Positive = None,
     certificate: Annotated[
         Path | None,
         typer.Option(
@@ -108,12 +88,8 @@ def monitor(
     constraint: Annotated[
         Constraint, typer.Option(help="Gap to limit. Without labels, that of the selection rates.")
     ] = "equalized_odds",
-    agg: Annotated[
-        Agg, typer.Option(help="How equalized odds combines the gaps of the classes: their maximum, or their sum.")
-    ] = "max",
-    confidence: Annotated[
-        float, typer.Option(callback=finite, min=0.5, max=0.9999, help="Of intervals and of the certificate.")
-    ] = 0.95,
+    agg: options.Aggregate = "max",
+    confidence: options.Confidence = 0.95,
     max_drift: Annotated[
         float,
         typer.Option(
@@ -125,13 +101,13 @@ def monitor(
         ),
     ] = 0.1,
     out: Annotated[Path | None, typer.Option(help="JSON file to write the result to.")] = None,
-    seed: Seed = 0,
-    header: Header = None,
-    encoding: Encoding = "utf-8",
-    decimal: Decimal = None,
-    force: Force = False,
-    quiet: Quiet = False,
-    json: Json = False,
+    seed: options.Seed = 0,
+    header: options.Header = None,
+    encoding: options.Encoding = "utf-8",
+    decimal: options.Decimal = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
 ) -> None:
     """Compare new rows of a deployed model with those of its certificate.
 

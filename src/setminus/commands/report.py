@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from setminus.commands.terminal import Force, check_outputs, echo
+from setminus.commands import options
+from setminus.commands.terminal import check_outputs, echo
 from setminus.errors import UserError
 from setminus.records import RecordError, read_record, read_records
 
@@ -29,7 +30,7 @@ def report(
     out: Annotated[
         Path | None, typer.Option(help="HTML page to write. By default report.html in the folder of the records.")
     ] = None,
-    force: Force = False,
+    force: options.Force = False,
 ) -> None:
     """Write the HTML page again from saved results, without computing them again.
 

@@ -1,4 +1,4 @@
-"""What commands share: their options, the check of the files they write, progress on stderr and results on stdout."""
+"""What commands share: the check of the files they write, progress on stderr and results on stdout."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -34,21 +34,8 @@ from setminus.files import destination
 from setminus.progress import Event
 
 __all__ = [
-    "Bins",
     "CommandGroup",
-    "Decimal",
     "Display",
-    "Encoding",
-    "Favorable",
-    "Force",
-    "Header",
-    "Ignore",
-    "Json",
-    "Label",
-    "Positive",
-    "Quiet",
-    "Seed",
-    "Trusted",
     "beside",
     "check_folder",
     "check_outputs",
@@ -87,52 +74,6 @@ def finite(value: float | None) -> float | None:
 def typed_command(*left_out: str) -> str:
     """The command of this process, for records, without some of its words."""
     return shlex.join(["setminus", *(word for word in sys.argv[1:] if word not in left_out)])
-
-
-Label = Annotated[str, typer.Option(help="Column to predict.", show_default=False)]
-Ignore = Annotated[
-    list[str],
-    typer.Option(
-        help="Column that predictions must not depend on. Repeat the option for several: their combinations are then "
-        "the groups.",
-        show_default=False,
-    ),
-]
-Positive = Annotated[str | None, typer.Option(help="Value of the label that counts as 1. All other values count as 0.")]
-Favorable = Annotated[
-    str | None,
-    typer.Option(
-        help="Value of the label that is good for a person. Selection rates, impact ratios, true positive rates and "
-        "equal_opportunity refer to it. By default the --positive value, or the second of two."
-    ),
-]
-Bins = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Where an --ignore column of numbers is cut: AGE=40,62 makes the groups below 40, 40 to 61, and 62 and "
-        "above. By default at quantiles."
-    ),
-]
-Header = Annotated[
-    bool | None,
-    typer.Option("--header/--no-header", help="CSV: whether the first line holds column names. Detected by default."),
-]
-Encoding = Annotated[str, typer.Option(help="CSV: text encoding, such as utf-8 or latin-1.")]
-Decimal = Annotated[
-    Literal[".", ","] | None, typer.Option(help="CSV: decimal sign. Detected from all rows by default.")
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no tables.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
-Seed = Annotated[int, typer.Option(min=0, help="Random seed: the same seed gives the same result.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
-Trusted = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--trust",
-        help="Python type to allow in a model file, in addition to the types that setminus has reviewed. Repeat the "
-        "option for several.",
-    ),
-]
 
 
 class CommandGroup(TyperGroup):

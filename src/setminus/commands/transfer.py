@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from setminus.commands import ExitCode
-from setminus.commands.terminal import Display, Quiet, check_outputs, echo, finite, typed_command
+from setminus.commands import ExitCode, options
+from setminus.commands.terminal import Display, check_outputs, echo, finite, typed_command
 from setminus.errors import MissingExtraError, UserError
 from setminus.files import atomic_write
 from setminus.progress import listen, seconds_by_name, tracked
@@ -95,7 +95,7 @@ def transfer_fit(
     force: Annotated[
         bool, typer.Option("--force", help="Start again and replace the model or the checkpoints in OUT.")
     ] = False,
-    quiet: Quiet = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Learn to translate pictures of A_DIR to the style of B_DIR and back.
 
@@ -203,7 +203,7 @@ def transfer_apply(
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Leave out pictures that OUT has already.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist in OUT.")] = False,
-    quiet: Quiet = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Translate pictures with a trained model.
 
