@@ -86,7 +86,10 @@ def reproduce(
     ],
     scale: Annotated[
         Scale,
-        typer.Option(help="quick: small sizes, for two cores. paper: the paper's sizes, which take days on a CPU."),
+        typer.Option(
+            help="quick: small sizes, for two cores. large: table3 on all images there are, for nights on two cores. "
+            "paper: the paper's sizes, which take days on a CPU."
+        ),
     ] = "quick",
     seeds: Annotated[
         int | None,
@@ -235,6 +238,8 @@ def plan_runs(
     count = module.DEFAULT_SEEDS if seeds is None else seeds
     if count < 1:
         raise UserError(f"seeds is {count}, but a run needs one", do="give 1 or more.")
+    if scale == "large" and scale not in getattr(module, "SIZES", ()):
+        raise UserError(f"{name} has no large size", do="use --scale quick or --scale paper.")
     # a constant that a module only imports for itself is not its own
     public = getattr(module, "__all__", dir(module))
     chosen: dict[str, Any] = {}

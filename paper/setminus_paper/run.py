@@ -26,8 +26,8 @@ from setminus.records import Record, append_record, read_records, versions
 
 __all__ = ["FailedRunsError", "Measure", "Run", "Scale", "execute", "source_commit"]
 
-Scale = Literal["quick", "paper"]
-"""Sizes for two cores, or the paper's."""
+Scale = Literal["quick", "large", "paper"]
+"""Sizes for minutes on two cores, for nights on them, or the paper's. Most experiments have no large one."""
 Measure = Callable[[tuple[int, ...]], Iterable[dict[str, Any]]]
 Work = Callable[[Any], Iterable[Any]]
 Outcomes = Generator[tuple[int, Any], None, None]

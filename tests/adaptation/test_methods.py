@@ -112,6 +112,17 @@ def test_methods_of_the_family_share_their_warmup():
     assert not any(torch.equal(first, other) for other in others)
 
 
+@pytest.mark.parametrize("method", ["vada_iw", "vada_orthogonal"])
+def test_until_the_first_estimate_a_method_is_vada_with_all_of_its_losses(method):
+    config = replace(CONFIG, warmup=0, first_estimate=4)
+    for steps, same in ((4, True), (6, False)):
+        plain, estimating = (trained(name, steps=steps, config=config)[0] for name in ("vada", method))
+        close = torch.allclose(weights_of(*plain.predictor), weights_of(*estimating.predictor), atol=1e-5)
+        assert close == same
+    # the losses of the target count from the first step on
+    assert not torch.equal(weights_of(*plain.predictor), weights_of(*trained("vada", steps=6)[0].predictor))
+
+
 def test_the_rate_falls_over_the_second_half_where_it_comes_to_rest():
     data, made = points(), networks()
     task = METHODS["vada"](made, data, replace(CONFIG, decay_end=8), 0)

@@ -94,6 +94,18 @@ def test_average_is_the_one_by_hand():
     assert not torch.allclose(expected, weights(task), atol=1e-3)
 
 
+def test_an_evaluation_sees_the_average_and_the_training_goes_on_from_the_weights():
+    task, seen = Fit(), []
+    task.modules["counts"] = torch.nn.BatchNorm1d(2, affine=False)
+    task.evaluate = lambda loop: seen.append(weights(task)) or {}
+    outcome = train(task, replace(CONFIG, ema=0.7, evaluate_every=6))
+    for place, steps in enumerate((6, 12)):
+        torch.testing.assert_close(seen[place], by_hand(steps, decay=0.7)[1])
+    torch.testing.assert_close(weights(task), by_hand(12)[0])
+    # no weights, no average
+    assert [*outcome.averaged] == ["net"]
+
+
 def test_batch_statistics_are_averaged_too():
     task = Fit()
     task.net.insert(1, torch.nn.BatchNorm1d(16))

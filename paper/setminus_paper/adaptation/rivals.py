@@ -1,4 +1,4 @@
-"""The paper's rivals of table 3 that the library does not have: ADDA and CyCADA."""
+"""Rivals of table 3 that the library does not have: ADDA and CyCADA of the paper, and RLSbench's remedy for VADA."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from setminus.adaptation.domains import DomainData, evaluating
-from setminus.adaptation.methods import AdaptationConfig, AdaptationTask
+from setminus.adaptation.domains import DomainData, LabelShift, class_logits, estimated_prior, evaluating
+from setminus.adaptation.methods import AdaptationConfig, AdaptationTask, Vada
 from setminus.adaptation.vada import VadaConfig, VadaNetworks, vada_step
 from setminus.errors import UserError
 from setminus.nn.batches import Batches
@@ -30,7 +32,47 @@ from setminus.nn.networks import check_images, seeded
 from setminus.nn.passes import adam, frozen, in_float32, running_statistics_kept
 from setminus.nn.training import Loop
 
-__all__ = ["Adda", "Cycada", "semantic_loss"]
+__all__ = ["Adda", "BalancedVada", "Cycada", "semantic_loss"]
+
+MIN_SHARE = 1e-12
+"""The smallest share of a class in a logarithm."""
+
+
+class BalancedVada(Vada):
+    """VADA on balanced batches of both domains, and predictions for the target's class frequencies.
+
+    The remedy of RLSbench (Garg et al. 2023) for adaptation under label shift. Batches of the source have equal class
+    frequencies; so have batches of the target, by pseudo-labels that are renewed in each epoch, or every
+    `AdaptationConfig.estimate_every` steps. Probabilities are multiplied by the target's class frequencies, which
+    black-box shift estimation on held-out source rows gives.
+    """
+
+    def __init__(
+        self, networks: VadaNetworks, data: DomainData, config: AdaptationConfig, seed: int, **options: Any
+    ) -> None:
+        super().__init__(networks, data, replace(config, balanced="batches"), seed, **options)
+        self._first = config.first_estimate or config.warmup
+        self._every = config.estimate_every or len(self.target_batches)
+
+    def source_weights(self, labels: torch.Tensor) -> None:
+        """None: the domain losses see balanced batches of both domains."""
+        return
+
+    def step(self, loop: Loop) -> None:
+        """As VADA, with new pseudo-labels where they are due."""
+        since = loop.index - self._first
+        if since >= 0 and since % self._every == 0:
+            pseudo = class_logits(*self.predictor, self.data.target).argmax(1)
+            size, seed = self.config.batch, self.target_batches.seed
+            self.target_batches = Batches(self.data.target, size=size, seed=seed, balance_by=pseudo)
+        super().step(loop)
+
+    def predict_proba(self, x: torch.Tensor) -> NDArray[np.float64]:
+        """Probabilities of a balanced classifier, multiplied by the estimated frequencies."""
+        prior = estimated_prior(*self.predictor, self.data, LabelShift("bbse"))
+        logits = class_logits(*self.predictor, x).double().cpu()
+        proba: NDArray[np.float64] = (logits + torch.from_numpy(prior).clamp(min=MIN_SHARE).log()).softmax(1).numpy()
+        return proba
 
 
 class Adda(AdaptationTask):

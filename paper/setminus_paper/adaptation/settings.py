@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -47,7 +47,7 @@ __all__ = [
 PIXELS = 32
 """Height and width of all images."""
 HELD_OUT = 0.2
-"""Share of source rows that no method is trained on, for estimates of class frequencies."""
+"""Share of source rows that no method is trained on, for estimates of class frequencies, where a size has no other."""
 MAX_HELD_OUT = 2_000
 SAME_CLASS = {"car": "automobile"}
 """Classes that two sets name differently."""
@@ -79,12 +79,14 @@ PAIRS: dict[str, PaperPair] = {
 class Scoring:
     """The target's labels, for scoring only: no method gets them.
 
-    `images` are not adapted to; `target_prior` has the true class frequencies of the rows that are.
+    `images` are not adapted to; `target_prior` has the true class frequencies of the rows that are. `weights` of the
+    images give them the target's label shift, where none was dropped.
     """
 
     images: torch.Tensor
     labels: NDArray[np.int64]
     target_prior: NDArray[np.float64]
+    weights: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +98,8 @@ class ShiftedPair:
     classes: tuple[str, ...]
 
 
-def load_pair(name: str, *, shift: float = 0.7, seed: int = 0, most_rows: int | None = None) -> ShiftedPair:
-    """One of `PAIRS` with its label shift and at most `most_rows` of each part; see `shifted_pair`."""
+def load_pair(name: str, *, shift: float = 0.7, seed: int = 0, **options: Any) -> ShiftedPair:
+    """One of `PAIRS` with its label shift; `options` are those of `shifted_pair`."""
     if name not in PAIRS:
         near = difflib.get_close_matches(name, PAIRS, n=1)
         advice = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(PAIRS)}."
@@ -109,7 +111,7 @@ def load_pair(name: str, *, shift: float = 0.7, seed: int = 0, most_rows: int | 
         score = _labelled(pair.target, "test", classes)
     else:
         adapt, score = _parted(adapt, pair.scored_share, seed)
-    return shifted_pair(source, adapt, score, classes, shift=shift, seed=seed, most_rows=most_rows)
+    return shifted_pair(source, adapt, score, classes, shift=shift, seed=seed, **options)
 
 
 def shared_classes(source: str, target: str) -> tuple[str, ...]:
@@ -133,12 +135,15 @@ def shifted_pair(
     shift: float = 0.7,
     seed: int = 0,
     most_rows: int | None = None,
+    held_out: float | None = None,
+    score_all: bool = False,
 ) -> ShiftedPair:
     """Give two labelled image sets the paper's label shift, and hide the target's labels.
 
     Of the first ``C // 2`` classes the source keeps the share `shift`, of the others ``1 - shift``; both parts of the
     target the reverse. The labels of `adapt` serve to choose rows and are then dropped. `most_rows` limits each part
-    before the shift takes its share; `seed` is that of the choice of rows.
+    before the shift takes its share; `held_out` is the share of source rows that no method is trained on; `seed` is
+    that of the choice of rows. With `score_all`, every row of `score` is kept, and weights give the shift.
 
     Examples
     --------
@@ -151,14 +156,18 @@ def shifted_pair(
     if most_rows is not None and most_rows < 1:
         raise UserError(f"most_rows is {most_rows}", expected="at least one row, or None for all")
     # seeds of their own: parts of one size would otherwise lose the same rows
-    parts = []
+    parts, weights = [], None
     for place, (name, part, first) in enumerate(
         (("source", source, shift), ("target", adapt, 1 - shift), ("scored target", score, 1 - shift))
     ):
         if len(part) == 0:
             raise UserError(f"the {name} domain has no rows", do="adaptation needs rows of both domains.")
         fewer = _fewer(part, most_rows, 3 * seed + place)
-        parts.append(shift_by_halves(fewer, first, 1 - first, seed=3 * seed + place, n_classes=len(classes)))
+        if part is score and score_all:
+            weights = half_weights(fewer.y < len(classes) // 2, first)
+            parts.append(fewer)
+        else:
+            parts.append(shift_by_halves(fewer, first, 1 - first, seed=3 * seed + place, n_classes=len(classes)))
     source, adapt, score = parts
     counts = np.bincount(source.y, minlength=len(classes))
     if not counts.all():
@@ -166,7 +175,7 @@ def shifted_pair(
         raise UserError(
             f"the source has no rows of {', '.join(absent)} after the shift", do="give more rows, or a smaller shift."
         )
-    share = min(HELD_OUT, MAX_HELD_OUT / len(source))
+    share = held_out or min(HELD_OUT, MAX_HELD_OUT / len(source))
     held = held_out_rows(source.y, share, check_random_state(seed))
     images, labels = _tensor(source.x), torch.from_numpy(source.y)
     data = DomainData(
@@ -177,8 +186,23 @@ def shifted_pair(
         images[held] if held.any() else None,
         labels[held] if held.any() else None,
     )
-    scoring = Scoring(_tensor(score.x), score.y, class_frequencies(adapt.y, len(classes)))
+    scoring = Scoring(_tensor(score.x), score.y, class_frequencies(adapt.y, len(classes)), weights)
     return ShiftedPair(data, scoring, classes)
+
+
+def half_weights(first_half: NDArray[np.bool_], share: float) -> NDArray[np.float64]:
+    """A weight for each row, with mean 1, by which the first half of the classes has a share of all rows.
+
+    Examples
+    --------
+    >>> half_weights(np.array([True, False, False, False]), 0.4)
+    array([1.6, 0.8, 0.8, 0.8])
+    """
+    present = first_half.mean()
+    if not 0 < present < 1:
+        raise UserError("all scored rows are in one half of the classes", do="the other needs rows, too.")
+    weights: NDArray[np.float64] = np.where(first_half, share / present, (1 - share) / (1 - present))
+    return weights
 
 
 def check_shift(shift: float) -> None:
@@ -230,7 +254,9 @@ LOSSES: dict[str, VadaConfig] = {
 """The paper's weights of the losses where they differ from its usual ones; the same for every method."""
 PHOTOGRAPHS = ("cifar10-stl10", "stl10-cifar10")
 FIRST_SEED = 9
-"""The first seed of the table: lower ones were scored while the sizes were chosen, and influenced them."""
+"""The first seed of the quick size: lower ones were scored while it was chosen, and influenced it."""
+FIRST_LARGE_SEED = 20
+"""The first seed of the large size: no lower one was scored with it, nor a higher one with any other."""
 
 
 @dataclass(frozen=True)
@@ -266,6 +292,18 @@ class Size:
         Smallest weights of the domain loss, and of entropy and VAT on the target; by default those of `LOSSES`.
     source_vat : float
         Largest weight of VAT on the source; 0 saves its passes.
+    average : float, optional
+        Decay of the moving average of the weights, which is what is scored.
+    held_out : float, optional
+        Share of source rows that no method is trained on.
+    first_estimate : int, optional
+        The step of the first estimate of the target's class frequencies, with all losses from the first step on.
+    source_steps : int, optional
+        Steps of the source's classifier that ADDA and CyCADA begin with, before the usual number of their own.
+    scored : {"weighted"}, optional
+        Score all test images, with weights that give the shift, instead of dropping images.
+    selection : {"last"}, optional
+        Score the last evaluation, instead of the one selected by `SELECTION`.
     """
 
     width: int = 64
@@ -284,11 +322,24 @@ class Size:
     domain: float = 0.0
     target: float = 0.0
     source_vat: float = 1.0
+    average: float | None = None
+    held_out: float | None = None
+    first_estimate: int | None = None
+    source_steps: int | None = None
+    scored: Literal["weighted"] | None = None
+    selection: Literal["last"] | None = None
+
+    def config(self) -> dict[str, Any]:
+        """What is set, for the config of a record."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
     def schedule(self, pair: str, method: str, data: DomainData) -> tuple[int, int]:
         """All steps, and those before adaptation begins."""
         epoch = max(len(data.source), len(data.target)) // self.batch or 1
         steps = self.steps or self.epochs * epoch
+        if self.first_estimate is not None:
+            first = (self.source_steps or steps) if method in ("adda", "cycada") else 0
+            return steps + first, first
         warmup = self.warmup or epoch * (5 if pair in PHOTOGRAPHS else 1)
         # ADDA adapts a finished classifier
         return steps, max(warmup, steps // 2) if method == "adda" else min(warmup, steps - 1)
@@ -324,6 +375,24 @@ SIZES: dict[Scale, Size] = {
         domain=1e-1,
         target=1e-1,
         source_vat=0.0,
+    ),
+    "large": Size(
+        width=24,
+        photograph_width=24,
+        batch=16,
+        rate=1e-3,
+        steps=5_000,
+        epochs=0,
+        estimate_every=250,
+        balanced="batches",
+        evaluations=5,
+        seen_rows=1_000,
+        average=0.998,
+        held_out=0.1,
+        first_estimate=500,
+        source_steps=5_000,
+        scored="weighted",
+        selection="last",
     ),
     "paper": Size(),
 }
@@ -364,6 +433,13 @@ ROWS: dict[str, Row] = {
         "vada_orthogonal",
         {"label_shift": {"estimator": "pseudo_soft", **FOLLOWING, "shrinkage": 0.5}, "discriminator": "orthogonal"},
     ),
+    # the form of the paper's public code
+    "vada_orthogonal_public": Row(
+        "VADA + w_x \\ w_1 (public code)",
+        "vada_orthogonal",
+        {"label_shift": {"estimator": "pseudo_soft"}, "discriminator": "full", "target_classes": "soft"},
+    ),
+    "vada_balanced": Row("VADA, pseudo-balanced and reweighted", "vada_balanced"),
     # the paper's own estimate, discriminator and classes of target rows
     "vada_orthogonal_pseudo": Row(
         "VADA + w_x \\ w_1 (pseudo-labels)",

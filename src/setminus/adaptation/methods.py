@@ -70,8 +70,10 @@ class AdaptationConfig:
     batch : int, default=64
         Rows of each domain in a step.
     warmup : int, default=0
-        Steps on the source alone before adaptation begins. One-time estimates of the target's class frequencies are
-        made at its end.
+        Steps on the source alone before adaptation begins.
+    first_estimate : int, optional
+        The step of the first estimate of the target's class frequencies, or of the only one; by default the end of the
+        warm-up. Until then a method is plain VADA, as in the paper's public code.
     balanced : {"weights", "batches"} or None, default="weights"
         How classes, instead of rows, count equally in the source's cross entropy: by weights, as in the paper, or by
         batches with the same number of rows of each class. Where a class has less than one row in a batch, weights
@@ -91,6 +93,7 @@ class AdaptationConfig:
     rate: float = 1e-3
     batch: int = 64
     warmup: int = 0
+    first_estimate: int | None = None
     balanced: Literal["weights", "batches"] | None = "weights"
     estimate_every: int | None = None
     decay_end: int | None = None
@@ -104,7 +107,7 @@ class AdaptationConfig:
             )
         if self.balanced not in ("weights", "batches", None):
             raise UserError(f"balanced is {self.balanced!r}", expected="'weights', 'batches' or None")
-        for name in ("estimate_every", "decay_end", "vat_every"):
+        for name in ("first_estimate", "estimate_every", "decay_end", "vat_every"):
             steps = getattr(self, name)
             if steps is not None and steps < 1:
                 raise UserError(f"{name} is {steps}", expected="at least one step, or None")
@@ -300,7 +303,8 @@ class EstimatingVada(Vada):
     ) -> None:
         super().__init__(networks, data, config, seed, **options)
         epoch = config.estimate_every or len(self.target_batches)
-        self.prior: TargetPrior = TargetPrior(data, label_shift, start=config.warmup, epoch=epoch)
+        start = config.first_estimate or config.warmup
+        self.prior: TargetPrior = TargetPrior(data, label_shift, start=start, epoch=epoch)
         self.modules["prior"] = self.prior
 
     @property
@@ -344,7 +348,7 @@ class VadaIw(EstimatingVada):
 
     def class_weights(self, step: int) -> torch.Tensor | None:
         """``w``; before the first estimate, the weights of the other methods."""
-        return super().class_weights(step) if step < self.config.warmup else self._weights().clamp(min=MIN_CLASS_WEIGHT)
+        return super().class_weights(step) if step < self.prior.start else self._weights().clamp(min=MIN_CLASS_WEIGHT)
 
     def domain_term(self, domains: Domains) -> torch.Tensor:
         """``-mean(w log(1 - D(source))) - mean(log D(target))``."""

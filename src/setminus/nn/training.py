@@ -49,7 +49,8 @@ class TrainingConfig:
     clip : float, optional
         Largest norm of the gradient of an update.
     ema : float, optional
-        Decay of the exponential moving average of all weights, such as 0.999; none without it.
+        Decay of the exponential moving average of all weights, such as 0.999; none without it. Evaluations then use
+        the averages.
     log_every, evaluate_every, checkpoint_every : int
         Steps between two log entries, evaluations, checkpoints; 0 means at the end only.
     precision : "32-true" or "bf16-mixed"
@@ -128,8 +129,10 @@ class Loop:
         self.fabric = fabric
         self.device: torch.device = fabric.device
         self.index: int = 0
+        # a module of buffers alone, such as counts, has no weights to average
+        weighty = {n: m for n, m in task.modules.items() if any(True for _ in m.parameters())}
         self.averaged: dict[str, AveragedModel] = (
-            {} if config.ema is None else {n: _average(m, config.ema) for n, m in task.modules.items()}
+            {} if config.ema is None else {n: _average(m, config.ema) for n, m in weighty.items()}
         )
         self.kept = "No checkpoint was kept."
         self._rates = {n: [group["lr"] for group in o.param_groups] for n, o in task.optimizers.items()}
@@ -391,7 +394,7 @@ def _run(loop: Loop, outcome: Outcome, folder: Path | None, observers: Sequence[
             losses = "  ".join(f"{name} {value:.3g}" for name, value in loop.logged().items())
         progress.advance(detail=losses)
         if due(config.evaluate_every):
-            with _unchanged(task):
+            with _unchanged(task), _averages_in_use(loop):
                 outcome.evaluations.append({"step": outcome.steps, **task.evaluate(loop)})
         if folder is not None and due(config.checkpoint_every):
             save_state(folder, loop, outcome)
@@ -415,6 +418,18 @@ def _unchanged(task: Task) -> Iterator[None]:
         yield
     for part, training in modes.items():
         part.training = training
+
+
+@contextmanager
+def _averages_in_use(loop: Loop) -> Iterator[None]:
+    """Within it, modules have the moving averages of their weights, where there are any."""
+    modules = {name: loop.task.modules[name] for name in loop.averaged}
+    kept = {name: {key: value.clone() for key, value in one.state_dict().items()} for name, one in modules.items()}
+    for name, module in modules.items():
+        module.load_state_dict(loop.averaged[name].module.state_dict())
+    yield
+    for name, module in modules.items():
+        module.load_state_dict(kept[name])
 
 
 @contextmanager
