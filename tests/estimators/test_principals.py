@@ -281,3 +281,32 @@ def test_a_proxy_does_not_see_the_columns_it_stands_for(rows):
 def test_what_a_group_principal_refuses_and_expects(change, y, message):
     with pytest.raises(ValueError, match=message):
         GroupPrincipal(**change).fit(None, y, sensitive_features=["a", "b"][: len(y)])
+
+
+def test_the_ratios_of_groups_and_labels_are_1_on_average():
+    rng = np.random.default_rng(0)
+    group, y = rng.random(4000) < 0.3, rng.random(4000) < 0.2
+    rows = np.column_stack([group, y, group & y]) + rng.normal(size=(4000, 3))
+    full = LogisticRegression().fit(rows, y).predict_proba(rows)
+    proxy = ProxyPrincipal(LogisticRegression()).fit(rows, y, sensitive_features=group)
+    ratios = proxy.group_features(full, rows)
+    assert ratios.shape == (4000, 4)
+    np.testing.assert_allclose(ratios.mean(axis=0), 1, atol=0.05)
+    # of rows in the pair itself: y = 0, then y = 1, each with the groups in order
+    pairs = [(y == label) & (group == member) for label in (False, True) for member in (False, True)]
+    assert all(ratios[inside, k].mean() > 1.1 for k, inside in enumerate(pairs))
+
+
+def test_of_many_rows_a_part_trains_with_enough_of_a_rare_group():
+    rng = np.random.default_rng(0)
+    group = np.arange(2000) < 30
+    rows = np.column_stack([np.arange(2000), rng.normal(size=2000)])
+    y = rng.integers(0, 2, 2000)
+    proxy = ProxyPrincipal(KNeighborsClassifier(), max_rows=200).fit(rows, y, sensitive_features=group)
+    seen = proxy.attribute_model_._fit_X[:, 0]
+    assert len(np.unique(seen)) == len(seen) == 197 + 15, "a tenth of the others, and half of the rare ones"
+    assert (seen < 30).sum() == 15
+    assert (
+        len(ProxyPrincipal(KNeighborsClassifier()).fit(rows, y, sensitive_features=group).attribute_model_._fit_X)
+        == 2000
+    )
