@@ -349,3 +349,19 @@ def test_an_output_may_be_a_link_but_not_to_itself(tmp_path):
     assert (tmp_path / "new").is_dir()
     with pytest.raises(UserError, match="is a link that leads to itself"):
         check_outputs({"a": loop})
+
+
+def test_many_columns_that_are_alike_share_a_line(capsys):
+    def column(name, use="as a number", warning=None):
+        return {"name": name, "kind": "number", "missing": 0.0, "use": use, "warning": warning}
+
+    columns = [column(f"pixel {k}") for k in range(800)] + [column("id", "left out: it names rows")]
+    Display().columns({"columns": columns, "notes": []})
+    shown = capsys.readouterr().out.strip().splitlines()
+    assert len(shown) == 3 and "id" in shown[1] and "pixel 0 and 799 more" in shown[2]
+    Display().columns({"columns": columns[:3], "notes": []})
+    assert [line.split("  ")[0] for line in capsys.readouterr().out.strip().splitlines()[1:]] == [
+        "pixel 0",
+        "pixel 1",
+        "pixel 2",
+    ]

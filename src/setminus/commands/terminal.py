@@ -170,22 +170,30 @@ class Display:
     def columns(self, task: dict[str, Any]) -> None:
         """What each column of a user's table was taken for, and what was noted on the way.
 
-        Of many columns, those with a warning or left out come first; the page has all.
+        Many columns share a line where all but the name is the same, lines with a warning or a column left out come
+        first, and the page has all.
         """
+        lines: dict[tuple[str, ...], list[str]] = {}
+        few = len(task["columns"]) <= MAX_COLUMNS
+        for column in task["columns"]:
+            missing = f"{column['missing']:.0%}" if column["missing"] else ""
+            alone = column["name"] if few else ""
+            key = (column["kind"], missing, column["use"], column["warning"] or "", alone)
+            lines.setdefault(key, []).append(column["name"])
+        order = (
+            list(lines) if few else sorted(lines, key=lambda line: (not line[3], not line[2].startswith("left out")))
+        )
         rows: list[list[str | Text]] = []
-        columns = task["columns"]
-        if len(columns) > MAX_COLUMNS:
-            columns = sorted(
-                columns, key=lambda column: (not column["warning"], not column["use"].startswith("left out"))
-            )
-            columns = columns[:MAX_COLUMNS]
-        for column in columns:
-            warning = f" ({column['warning']})" if column["warning"] else ""
-            use = Text.assemble(printable(column["use"]), (printable(warning), "yellow"))
-            rows.append([column["name"], column["kind"], f"{column['missing']:.0%}" if column["missing"] else "", use])
+        for line in order[:MAX_COLUMNS]:
+            kind, missing, use, warning, _ = line
+            first, *others = lines[line]
+            name = f"{first} and {len(others):,} more" if others else first
+            warned = (printable(f" ({warning})" if warning else ""), "yellow")
+            rows.append([name, kind, missing, Text.assemble(printable(use), warned)])
         self.table(("column", "kind", "missing", "what is done with it"), rows)
-        if len(columns) < len(task["columns"]):
-            self.say(f"{len(task['columns']) - len(columns):,} more columns are listed on the page.")
+        unlisted = sum(len(lines[line]) for line in order[MAX_COLUMNS:])
+        if unlisted:
+            self.say(f"{unlisted:,} more columns are listed on the page.")
         for note in task["notes"]:
             self.results.print(f"Note: {escape(note)}")
 
