@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-collect_ignore = ["hooks.py"]  # run by mkdocs, tested by tests/test_site.py
+collect_ignore = ["hooks.py", "notebooks.py", "folding.py"]  # run by mkdocs, tested by tests/test_site.py
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -17,8 +17,9 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(autouse=True)
-def same_folder():
-    """A page may change the working folder; the next one starts where it did."""
+def own_folder(tmp_path):
+    """A page writes its files to a folder of its own; SETMINUS_PICTURES=docs renews the pictures that it saves."""
     folder = Path.cwd()
+    os.chdir(os.environ.get("SETMINUS_PICTURES", tmp_path))
     yield
     os.chdir(folder)

@@ -3,7 +3,6 @@
 mkdocs calls the functions ``on_*`` while it builds (``hooks`` in ``mkdocs.yml``).
 """
 
-import html
 import os
 import re
 from collections import defaultdict
@@ -34,11 +33,7 @@ MODULES = {
 PROJECT = {"changelog": "CHANGELOG.md", "contributing": "CONTRIBUTING.md", "security": "SECURITY.md"}
 """Pages of the repository's root that the site has, too."""
 
-FOLDED_ROWS = 8
-"""A table with more rows than this is folded."""
-
 CODE = re.compile(r"^( *)(```|~~~).*?^\1\2", re.DOTALL | re.MULTILINE)
-TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
 
 
 def on_config(config):
@@ -67,12 +62,6 @@ def on_page_markdown(markdown, page, config, files):
     if page.file.src_uri.startswith("reference/api/"):
         return markdown
     return linked(markdown)
-
-
-def on_page_content(content, page, config, files):
-    """Fold the long tables of a page, and load its pictures when they are reached."""
-    content = content.replace("<img ", '<img loading="lazy" ')
-    return TABLE.sub(folded, content)
 
 
 def api_pages():
@@ -148,14 +137,3 @@ def linked(markdown):
             done.append(block[0])
             end = block.end()
     return "".join(done)
-
-
-def folded(found):
-    """A table in its own scrolling frame, behind a line that opens it where it is long."""
-    table = found[0]
-    rows = table.count("<tr>") - 1
-    if rows <= FOLDED_ROWS or 'class="doc' in table:
-        return table
-    head = re.search(r"<th[^>]*>(.*?)</th>", table, re.DOTALL)
-    name = html.unescape(re.sub("<[^>]+>", "", head[1])) if head else ""
-    return f'<details class="table"><summary>{rows} rows: {html.escape(name)}</summary>{table}</details>'

@@ -1,5 +1,7 @@
 """The documentation as a site: it builds, its links hold, nothing comes from elsewhere, the reference is complete."""
 
+import doctest
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,15 +14,7 @@ import setminus
 pytest.importorskip("material", reason="the site is built with the dependency group docs")
 
 ROOT = Path(__file__).parents[1]
-MAX_WORDS = 1300
-MADE = ("tables.md", "laboratory.md", "laboratory/numbers.md", "peers.md", "peers-sets.md", "adapters.md")
-"""Written by generators: long tables, which the site folds."""
-LONG = {
-    "adapt-when-the-class-mix-changes.md",
-    "translate-style-keep-what-matters.md",
-    "why-adaptation-can-hurt.md",
-}
-"""Tutorials of more words, to be split."""
+MAX_WORDS = 1200
 
 
 class Links(HTMLParser):
@@ -103,11 +97,38 @@ def test_the_reference_has_every_command_with_its_options(site):
     assert "--fail-above" in text and "--tolerance" in text
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "docs").rglob("*.md")), ids=lambda path: path.name)
-def test_a_page_is_short_enough_to_be_read(path):
-    name = path.relative_to(ROOT / "docs").as_posix()
-    if name not in MADE and name not in LONG:
-        assert len(path.read_text(encoding="utf-8").split()) <= MAX_WORDS
+def test_no_page_is_long(site):
+    """Words without code, and without what is folded and loaded when it is opened."""
+    long = {}
+    for path in (ROOT / "docs").rglob("*.md"):
+        text = (site / path.relative_to(ROOT / "docs")).with_suffix(".html").read_text(encoding="utf-8")
+        shown = re.sub(
+            r"<(pre|table)\b.*?</\1>", "", text[text.index("<article") : text.index("</article>")], flags=re.DOTALL
+        )
+        long[path.name] = len(re.sub("<[^>]*>", " ", shown).split())
+    assert {name: words for name, words in long.items() if words > MAX_WORDS} == {}
+
+
+def test_each_long_table_is_a_file_of_its_own(site):
+    text = (site / "tables.html").read_text(encoding="utf-8")
+    parts = re.findall(r'data-part="([^"]*)"', text)
+    assert (
+        len(parts) > 15 and max(table.count("<tr>") for table in re.findall("<table>.*?</table>", text, re.DOTALL)) < 11
+    )
+    assert all("<table>" in (site / part).read_text() or "<ul>" in (site / part).read_text() for part in parts)
+
+
+def test_each_tutorial_is_a_notebook_with_the_code_that_its_page_runs_and_its_pictures(site):
+    made = sorted(site.rglob("*.ipynb"))
+    assert len(made) == 4
+    for file in made:
+        cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
+        text = (ROOT / "docs" / file.relative_to(site)).with_suffix(".md").read_text(encoding="utf-8")
+        code = "\n".join(cell["source"] for cell in cells if cell["cell_type"] == "code")
+        assert code == "".join(example.source for example in doctest.DocTestParser().get_examples(text)).rstrip()
+        assert ">>>" not in code and len(code) > 500
+        pictures = [name for cell in cells for name in cell.get("attachments", {})]
+        assert pictures == [Path(found).name for found in re.findall(r"!\[[^\]]*\]\(([^)]*)\)", text)] != []
 
 
 def unknown_options(text):
