@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -14,7 +15,7 @@ from setminus.commands.terminal import check_folder, echo
 from setminus.errors import UserError
 from setminus.progress import listen, tracked
 from setminus.records import Record, read_records
-from setminus_paper.run import FailedRunsError, Run, Scale, execute
+from setminus_paper.run import ONE_THREAD, FailedRunsError, Machine, Run, Scale, execute
 
 if TYPE_CHECKING:
     from setminus.commands.terminal import Display
@@ -72,6 +73,9 @@ GROUPS: dict[str, tuple[str, ...]] = {"laboratory": LABORATORY, "fairness": FAIR
 """Names that stand for several experiments."""
 
 
+Device = Literal["auto", "cpu", "cuda", "mps"]
+
+
 def reproduce(
     names: Annotated[
         list[str],
@@ -110,7 +114,13 @@ def reproduce(
             "Separate several by commas. Default: 0.7, as in the paper. 0.5 is no shift."
         ),
     ] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Number of processes, each with one thread.")] = 2,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of processes, each with its own runs.")] = 2,
+    device: Annotated[Device, typer.Option(help="Where networks are trained. auto: a GPU, if there is one.")] = "cpu",
+    devices: Annotated[int, typer.Option(min=1, help="Number of devices that train one network together.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="Number of threads of each process.")] = 1,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="Largest number of training steps, to try an experiment out.")
+    ] = None,
     out: Annotated[
         Path, typer.Option(help="Folder for records, figures and pages, with a subfolder for each NAME.")
     ] = (Path("runs")),
@@ -156,6 +166,7 @@ def reproduce(
     for name in wanted:
         # a mistake in the last name must not wait for the others
         plan_runs(name, **options)
+    machine = Machine(device, devices, threads, steps)
     display = Display(quiet)
     with_page = docs is None if page is None else page
     failures: list[str] = []
@@ -163,7 +174,9 @@ def reproduce(
     for name in wanted:
         file = out / records_of(name) / "records.jsonl"
         try:
-            records = _measured(name, file, display, {**options, "jobs": jobs}) if run else _recorded(file)
+            kept = replace(machine, checkpoints=file.parent / "checkpoints")
+            given = {**options, "jobs": jobs, "machine": kept}
+            records = _measured(name, file, display, given) if run else _recorded(file)
         except FailedRunsError as error:
             failures += error.failures
             continue
@@ -270,6 +283,7 @@ def run_experiment(
     pairs: Sequence[str] = (),
     shifts: Sequence[float] = (),
     jobs: int = 1,
+    machine: Machine = ONE_THREAD,
     failed: Callable[[str, str], object] = lambda why, trace: None,
 ) -> list[Record]:
     """Measure what the file of ``records_of(name)`` lacks; see `plan_runs` and `setminus_paper.run.execute`."""
@@ -292,6 +306,7 @@ def run_experiment(
         command=" ".join(["setminus reproduce", source, *options]),
         job=getattr(module, "JOB", "laboratory"),
         claim=module.CLAIM,
+        machine=machine,
         failed=failed,
     )
 

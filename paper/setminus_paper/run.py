@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import os
@@ -12,19 +13,23 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from setminus.errors import UserError
 from setminus.progress import tracked
 from setminus.records import Record, append_record, read_records, versions
 
-__all__ = ["FailedRunsError", "Measure", "Run", "Scale", "execute", "source_commit"]
+if TYPE_CHECKING:
+    from setminus.nn.training import Observer, Outcome, Task
+
+__all__ = ["FailedRunsError", "Machine", "Measure", "Run", "Scale", "execute", "on", "source_commit", "train_run"]
 
 Scale = Literal["quick", "large", "paper"]
 """Sizes for minutes on two cores, for nights on them, or the paper's. Most experiments have no large one."""
@@ -34,6 +39,91 @@ Outcomes = Generator[tuple[int, Any], None, None]
 """The place of a task, and one of its items or a `Failure`."""
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where runs are computed.
+
+    Parameters
+    ----------
+    device : {"auto", "cpu", "cuda", "mps"}
+    devices : int
+        Processes of one training, one on each device.
+    threads : int
+        Of each process.
+    steps : int, optional
+        Largest number of steps of a training, to try a plan out.
+    checkpoints : Path, optional
+        Where trainings are kept while they go on, to be resumed after a stop.
+    """
+
+    device: str = "cpu"
+    devices: int = 1
+    threads: int = 1
+    steps: int | None = None
+    checkpoints: Path | None = None
+
+    @property
+    def kind(self) -> str:
+        """The device that "auto" stands for here, or the one that was named."""
+        if self.device != "auto":
+            return self.device
+        import torch
+
+        return "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+ONE_THREAD = Machine()
+"""One thread of the processor."""
+_MACHINE: ContextVar[Machine] = ContextVar("machine", default=ONE_THREAD)
+CHECKPOINT_EVERY = 250
+"""Steps."""
+
+
+@contextmanager
+def on(machine: Machine) -> Iterator[None]:
+    """Within it, `train_run` computes on this machine."""
+    before = _MACHINE.set(machine)
+    try:
+        yield
+    finally:
+        _MACHINE.reset(before)
+
+
+def train_run(
+    task: Task, name: str = "", *, observers: Sequence[Observer] = (), **settings: Any
+) -> tuple[Outcome, str]:
+    """Train a task on the machine of the run; `settings` are those of `setminus.nn.training.TrainingConfig`.
+
+    `name` is the seed, or a path that begins with it, where a training is to be kept while it goes on.
+
+    Returns
+    -------
+    outcome : Outcome
+    precision : str
+        That of the settings, or the quickest of the device, if they have None.
+    """
+    from setminus.nn.passes import fast_precision
+    from setminus.nn.training import TrainingConfig, train
+
+    machine = _MACHINE.get()
+    if machine.kind == "cuda":
+        # for reproducible matrix products; read when the first one is computed
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    if settings.get("precision", "") is None:
+        settings["precision"] = fast_precision(machine.kind)
+    if machine.steps is not None:
+        settings["steps"] = min(settings["steps"], machine.steps)
+    folder = machine.checkpoints / name if machine.checkpoints and name else None
+    config = TrainingConfig(
+        **settings,
+        accelerator=machine.kind,
+        devices=machine.devices,
+        threads=machine.threads,
+        checkpoint_every=CHECKPOINT_EVERY if folder else 0,
+    )
+    return train(task, config, folder=folder, resume=True, observers=observers), config.precision
 
 
 @dataclass(frozen=True)
@@ -60,6 +150,7 @@ class Run:
     seeds: tuple[int, ...]
     measure: Measure
     precision: str = "float64"
+    machine: Machine = ONE_THREAD
 
     def record_keys(self) -> list[str]:
         """What identifies the record of each seed."""
@@ -100,14 +191,15 @@ def execute(
     job: str = "laboratory",
     command: str = "",
     claim: str = "",
+    machine: Machine = ONE_THREAD,
     failed: Callable[[str, str], object] = lambda why, trace: None,
 ) -> list[Record]:
     """Measure the seeds that a file of records lacks; append the record of each as soon as it is measured.
 
     A seed that the file holds under the same name and config is not measured again. `jobs` is the number of processes,
     each with one thread; 1 stays in this process. `job` names the section of the page, `command` repeats the runs,
-    `claim` is what they test. `failed` is called at once with the error and the traceback of a run that fails; the
-    others continue, and a `FailedRunsError` ends the work.
+    `claim` is what they test, `machine` where they are computed. `failed` is called at once with the error and the
+    traceback of a run that fails; the others continue, and a `FailedRunsError` ends the work.
 
     Returns
     -------
@@ -117,7 +209,11 @@ def execute(
     """
     if jobs < 1:
         raise UserError(f"jobs is {jobs}, but at least one process has to work", do="give 1 or more.")
+    if machine.steps is not None:
+        # never to be mistaken for the whole run
+        runs = [replace(run, config={**run.config, "steps_at_most": machine.steps}) for run in runs]
     wanted = list(dict.fromkeys(key for run in runs for key in run.record_keys()))
+    runs = [replace(run, machine=machine) for run in runs]
     parts = _missing_parts(runs, {_key(record) for record in _existing(records)}, jobs)
     installed = versions(*(["torch"] if find_spec("torch") else []))
     shared = {"job": job, "versions": installed, "commit": source_commit(), "command": command, "claim": claim}
@@ -142,6 +238,7 @@ def execute(
                     outcome = Failure(str(error))
                 else:
                     progress.advance()
+                    _forget(_of_run(run).checkpoints, seed)
                     continue
             failures.append(f"{run.name} {json.dumps(run.config)}, seeds {_listed(run.seeds)}: {outcome.error}")
             failed(failures[-1], outcome.trace)
@@ -209,13 +306,37 @@ def _measured(run: Run) -> Iterator[tuple[int, dict[str, Any], float]]:
     """Each seed of a run with its metrics and its seconds; seeds measured together count on the first."""
     start = time.perf_counter()
     left = list(run.seeds)
-    for metrics in run.measure(run.seeds):
+    with on(_of_run(run)):
+        measured = iter(run.measure(run.seeds))
+    while True:
+        # not across the yield: a generator and its caller share the context
+        with on(_of_run(run)):
+            metrics = next(measured, None)
+        if metrics is None:
+            break
         if not left:
             raise UserError(f"it measured more than its {len(run.seeds)} seeds", do="give one dictionary for each.")
         yield left.pop(0), metrics, round(time.perf_counter() - start, 4)
         start = time.perf_counter()
     if left:
         raise UserError(f"it measured nothing for the seeds {_listed(left)}", do="give one dictionary for each.")
+
+
+def _of_run(run: Run) -> Machine:
+    """The machine of a run, whose checkpoints have a folder of their own."""
+    if run.machine.checkpoints is None:
+        return run.machine
+    digest = hashlib.sha256(json.dumps([run.name, run.config], sort_keys=True).encode()).hexdigest()
+    return replace(run.machine, checkpoints=run.machine.checkpoints / digest[:16])
+
+
+def _forget(checkpoints: Path | None, seed: int) -> None:
+    """Remove what was kept of a seed, and folders that this leaves empty."""
+    if checkpoints is not None:
+        shutil.rmtree(checkpoints / str(seed), ignore_errors=True)
+        for folder in (checkpoints, checkpoints.parent):
+            with suppress(OSError):
+                folder.rmdir()
 
 
 def _missing_parts(runs: Sequence[Run], known: set[str], jobs: int) -> list[Run]:

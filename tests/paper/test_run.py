@@ -11,7 +11,8 @@ from multiprocessing import active_children
 from pathlib import Path
 
 import pytest
-from setminus_paper.run import FailedRunsError, Failure, Run, execute, source_commit, spread
+from setminus_paper import run as runner
+from setminus_paper.run import FailedRunsError, Failure, Machine, Run, execute, source_commit, spread, train_run
 
 from setminus.progress import listen
 from setminus.records import read_records
@@ -232,3 +233,76 @@ def test_the_commit_is_that_of_the_source_and_not_of_a_project_around_it(tmp_pat
     assert source_commit() == git("rev-parse", "HEAD").strip()
     copy.write_text("1")
     assert source_commit() == git("rev-parse", "HEAD").strip() + "-dirty"
+
+
+def line_fit(torch):
+    """A task of `setminus.nn.training` that fits a line."""
+    from setminus.nn.training import Task
+
+    class Line(Task):
+        def __init__(self):
+            self.net = torch.nn.utils.skip_init(torch.nn.Linear, 1, 1)
+            torch.nn.init.zeros_(self.net.weight)
+            torch.nn.init.zeros_(self.net.bias)
+            self.modules, self.steps = {"net": self.net}, []
+            self.optimizers = {"net": torch.optim.SGD(self.net.parameters(), 0.01)}
+
+        def step(self, loop):
+            self.steps.append(loop.index)
+            x = torch.randn(4, 1)
+            loop.update("net", ((self.net(x) - 2 * x) ** 2).mean())
+
+    return Line()
+
+
+def test_a_training_goes_on_from_its_checkpoint_which_goes_with_the_record(path, tmp_path):
+    torch = pytest.importorskip("torch")
+    tasks = []
+
+    def stop(step, values):
+        if len(tasks) == 1 and step > runner.CHECKPOINT_EVERY:
+            raise RuntimeError("the power fails")
+
+    def measure(seeds):
+        for seed in seeds:
+            tasks.append(line_fit(torch))
+            train_run(tasks[-1], str(seed), steps=runner.CHECKPOINT_EVERY + 3, seed=seed, log_every=1, observers=[stop])
+            yield {"slope": tasks[-1].net.weight.item()}
+
+    one, machine = Run("line", {}, (3,), measure), Machine(checkpoints=tmp_path / "checkpoints")
+    with pytest.raises(FailedRunsError, match="the power fails"):
+        execute([one], path, machine=machine)
+    (found,) = execute([one], path, machine=machine)
+    assert tasks[1].steps == [runner.CHECKPOINT_EVERY + step for step in range(3)]
+    assert not machine.checkpoints.exists()
+    # the same without a stop
+    (whole,) = execute([one], tmp_path / "others.jsonl")
+    assert tasks[2].steps[0] == 0 and found["metrics"] == whole["metrics"]
+
+
+def test_a_run_that_is_tried_out_is_not_taken_for_the_run(path):
+    torch = pytest.importorskip("torch")
+    tasks = []
+
+    def measure(seeds):
+        tasks.append(line_fit(torch))
+        _, precision = train_run(tasks[-1], steps=9, precision=None)
+        return [{"precision": precision}]
+
+    one = Run("line", {}, (0,), measure)
+    (tried,) = execute([one], path, machine=Machine(steps=2))
+    (found,) = execute([one], path)
+    assert [len(task.steps) for task in tasks] == [2, 9]
+    assert (tried["config"], found["config"]) == ({"steps_at_most": 2}, {})
+
+
+def test_the_machine_reaches_the_training(monkeypatch):
+    torch = pytest.importorskip("torch")
+    seen = []
+    monkeypatch.setattr("setminus.nn.training.train", lambda task, config, **options: seen.append(config))
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", "")
+    with runner.on(Machine("cuda", devices=2, threads=3)):
+        train_run(line_fit(torch), steps=5, precision=None)
+    train_run(line_fit(torch), steps=5)
+    assert [(one.accelerator, one.devices, one.threads) for one in seen] == [("cuda", 2, 3), ("cpu", 1, 1)]
+    assert Machine("auto").kind in ("cpu", "cuda", "mps")

@@ -53,6 +53,9 @@ class BalancedVada(Vada):
         super().__init__(networks, data, replace(config, balanced="batches"), seed, **options)
         self._first = config.first_estimate or config.warmup
         self._every = config.estimate_every or len(self.target_batches)
+        self.pseudo = _PseudoLabels(len(data.target))
+        self.modules["pseudo"] = self.pseudo
+        self._balanced_from = -1
 
     def source_weights(self, labels: torch.Tensor) -> None:
         """None: the domain losses see balanced batches of both domains."""
@@ -61,10 +64,14 @@ class BalancedVada(Vada):
     def step(self, loop: Loop) -> None:
         """As VADA, with new pseudo-labels where they are due."""
         since = loop.index - self._first
-        if since >= 0 and since % self._every == 0:
-            pseudo = class_logits(*self.predictor, self.data.target).argmax(1)
-            size, seed = self.config.batch, self.target_batches.seed
-            self.target_batches = Batches(self.data.target, size=size, seed=seed, balance_by=pseudo)
+        if since >= 0:
+            if since % self._every == 0:
+                self.pseudo.labels.copy_(class_logits(*self.predictor, self.data.target).argmax(1))
+            renewed = since // self._every
+            if renewed != self._balanced_from:
+                # also where a training was resumed
+                self._balanced_from, size, seed = renewed, self.config.batch, self.target_batches.seed
+                self.target_batches = Batches(self.data.target, size=size, seed=seed, balance_by=self.pseudo.labels)
         super().step(loop)
 
     def predict_proba(self, x: torch.Tensor) -> NDArray[np.float64]:
@@ -73,6 +80,16 @@ class BalancedVada(Vada):
         logits = class_logits(*self.predictor, x).double().cpu()
         proba: NDArray[np.float64] = (logits + torch.from_numpy(prior).clamp(min=MIN_SHARE).log()).softmax(1).numpy()
         return proba
+
+
+class _PseudoLabels(nn.Module):  # type: ignore[misc]
+    """The classes that batches of the target are balanced by, in a buffer, so that a resumed training has them."""
+
+    labels: torch.Tensor
+
+    def __init__(self, n: int) -> None:
+        super().__init__()
+        self.register_buffer("labels", torch.zeros(n, dtype=torch.int64))
 
 
 class Adda(AdaptationTask):

@@ -20,8 +20,8 @@ from setminus.adaptation.methods import AdaptationConfig, AdaptationTask
 from setminus.adaptation.vada import VadaNetworks
 from setminus.errors import UserError
 from setminus.nn.networks import AdaptationNetwork, DomainDiscriminator, seeded
-from setminus.nn.passes import fast_precision, prepare
-from setminus.nn.training import Outcome, TrainingConfig, train
+from setminus.nn.passes import prepare
+from setminus.nn.training import Outcome
 from setminus.progress import tracked
 from setminus_paper.adaptation.rivals import Adda, BalancedVada, Cycada
 from setminus_paper.adaptation.settings import (
@@ -40,7 +40,7 @@ from setminus_paper.adaptation.settings import (
     load_pair,
     paper_accuracy,
 )
-from setminus_paper.run import Run, Scale
+from setminus_paper.run import Run, Scale, train_run
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "JOB", "METHODS", "PAIRS", "SELECTION", "SHIFTS", "plan"]
 
@@ -178,17 +178,15 @@ def adapted(
     every = max(steps // size.evaluations, 1)
     view = FeatureView(task, loaded.scoring) if viewed else None
     log_every = every if view is None else view.every(every)
-    precision = fast_precision()
-    outcome = train(
+    outcome, precision = train_run(
         task,
-        TrainingConfig(
-            steps=steps,
-            seed=seed,
-            ema=size.average,
-            log_every=log_every,
-            evaluate_every=every,
-            precision=precision,
-        ),
+        str(seed),
+        steps=steps,
+        seed=seed,
+        ema=size.average,
+        log_every=log_every,
+        evaluate_every=every,
+        precision=None,
         observers=() if view is None else (view,),
     )
     # the precision differs between machines, and with it the last digits
