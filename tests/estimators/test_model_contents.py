@@ -252,6 +252,16 @@ CRASHES = {
 }
 
 
+def test_the_numbers_of_classes_of_a_tree_are_whole(tmp_path):
+    def change(schema, arrays):
+        file = next(nodes(schema, "Tree"))["__reduce__"]["args"]["content"][1]["file"]
+        arrays[file] = arrays[file].astype(float)
+
+    edited(path := save(tree(), tmp_path / "hostile.skops"), change)
+    with pytest.raises(ValueError, match="a Tree with values out of range"):
+        load(path)
+
+
 @pytest.mark.parametrize(("made", "change", "rows"), CRASHES.values(), ids=CRASHES)
 def test_what_kills_the_process_is_refused(made, change, rows, tmp_path):
     path = save(made(), tmp_path / "hostile.skops")

@@ -587,3 +587,11 @@ def test_settings_out_of_range(change, message):
     X, y, group = shifted(200)
     with pytest.raises(ValueError, match=message):
         TunedOrthogonalClassifier(FrozenEstimator(Given()), **change).fit(X, y, sensitive_features=group)
+
+
+@pytest.mark.parametrize("given", [{"costs": {"fp": 1, "fn": 2}}, {"levelling": "up"}, {"min_selection_rate": 0.1}])
+def test_settings_of_two_classes_are_refused_for_more(given):
+    rng = np.random.default_rng(0)
+    X, y, group = rng.normal(size=(90, 2)), np.arange(90) % 3, np.arange(90) % 2
+    with pytest.raises(ValueError, match=f"{next(iter(given))} is for two classes, y has 3: leave it away"):
+        TunedOrthogonalClassifier(LogisticRegression(), **given).fit(X, y, sensitive_features=group)
