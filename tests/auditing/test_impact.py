@@ -142,3 +142,17 @@ def test_scores_decide_for_all_rows_and_weights_count():
 def test_nobody_selected_has_no_ratio():
     (table,) = impact_tables(np.zeros(20, bool), {"sex": ["f", "m"] * 10})
     assert all(np.isnan(row.impact_ratio.value) and row.below_four_fifths is None for row in table.rows)
+
+
+def test_scoring_rates_are_the_shares_above_the_median_of_all_rows():
+    rng = np.random.default_rng(0)
+    sex = np.array(["f"] * 60 + ["m"] * 140 + [None] * 11, dtype=object)
+    score = np.clip(rng.normal(np.where(sex == "f", 0.4, 0.5), 0.1), 0, 1)
+    found = audit(None, score, sensitive_features=sex, threshold=0.9)
+    (table,), median = found.scoring, np.median(score)
+    by_hand = {group: (score[sex == group] > median).mean() for group in ("f", "m")}
+    assert {row.group: row.selection_rate.value for row in table.rows} == pytest.approx(by_hand)
+    assert found.median_score == median and table.n_unknown == 11
+    # not the selection rates
+    assert found.impact[0].rows[0].selection_rate.value < 0.05 < by_hand["f"] < by_hand["m"]
+    assert audit(y_pred=score > 0.5, sensitive_features=sex).scoring == ()

@@ -28,10 +28,11 @@ def find(metrics, cell):
         return metrics["certificate"]["certified"]
     (audit,) = [model["audit"] for model in metrics["models"] if model["title"] == cell["model"]]
 
-    if metric.startswith("impact."):
-        (table,) = [one for one in audit["impact"] if one["attribute"] == cell["attribute"]]
+    if metric.startswith(("impact.", "scoring.")):
+        key, metric = metric.split(".")
+        (table,) = [one for one in audit[key] if one["attribute"] == cell["attribute"]]
         (row,) = [one for one in table["rows"] if one["group"] == cell["group"]]
-        return row[metric.removeprefix("impact.")]
+        return row[metric]
 
     def of_cell(rows):
         (row,) = [r for r in rows if str(r["group"]) == cell["group"] and str(r["label"]) == cell["label"]]

@@ -1,5 +1,7 @@
 """A file beyond the limit is audited in one pass: the same counts, rates, gaps and intervals as in memory."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -37,6 +39,7 @@ def table(tmp_path):
         {"prediction": "prediction"},
         {"score": ("p",), "positive": "high", "ignore": ("sex", "age"), "bins": ("age=40",)},
         {"label": None, "prediction": "prediction", "favorable": "high"},
+        {"prediction": "prediction", "ignore": ("sex", "age"), "bins": ("age=22,40",), "min_group_size": 70},
     ],
 )
 def test_same_numbers_as_in_memory(table, monkeypatch, asked):
@@ -67,3 +70,12 @@ def test_values_that_are_no_probabilities_are_found_anywhere(table, monkeypatch)
     config = AuditConfig(table=str(table), label="income", ignore=("sex",), score=("p",), positive="high")
     with pytest.raises(ValueError, match="not a probability"):
         audit_table(config)
+
+
+def test_small_groups_are_merged_for_the_gaps_and_shown_in_the_impact_ratios(table):
+    config = AuditConfig(str(table), "income", ("sex", "age"), prediction="prediction", bins=("age=22,40",))
+    every, _ = audit_table(config)
+    merged, record = audit_table(replace(config, min_group_size=70))
+    assert len(every.groups) == 6 and len(merged.groups) == 5
+    assert any("fewer than 70 rows" in note for note in record["task"]["notes"])
+    assert every.impact == merged.impact and every.n == merged.n

@@ -1,6 +1,7 @@
 """Selection rates and impact ratios: of New York's Local Law 144, and of the EEOC's four-fifths rule.
 
-The impact ratio of a group is its selection rate over that of the group with the highest one.
+The impact ratio of a group is its selection rate over that of the group with the highest one. Where a tool scores
+people, 6 RCNY 5-301 (c) takes the scoring rate in its place: the share of the group above the median score of all.
 """
 
 from __future__ import annotations

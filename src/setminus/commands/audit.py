@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
 import typer
 
 from setminus.commands import ExitCode, options
@@ -21,13 +20,22 @@ from setminus.records import Record, run_record, to_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
     from setminus.auditing.audit import Audit
+    from setminus.commands.audited_rows import AuditedRows
     from setminus.tables.reading import Table
 
-CHOICES = ("constraint", "agg", "certify", "fail_above", "fail_by", "confidence", "favorable", "threshold", "bins")
+CHOICES = (
+    "constraint",
+    "agg",
+    "certify",
+    "fail_above",
+    "fail_by",
+    "confidence",
+    "favorable",
+    "threshold",
+    "bins",
+    "min_group_size",
+)
 """Settings that decide what counts as fair."""
 
 FailBy = Literal["point", "bound"]
@@ -78,6 +86,14 @@ def audit(
         ),
     ] = None,
     bins: options.Bins = None,
+    min_group_size: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Groups with fewer rows of a label that the constraint compares are merged into one for the gaps. "
+            "Impact ratios show each of them.",
+        ),
+    ] = 1,
     constraint: Annotated[
         Constraint,
         typer.Option(
@@ -166,6 +182,7 @@ def audit(
         favorable=favorable,
         threshold=threshold,
         bins=tuple(bins or ()),
+        min_group_size=min_group_size,
         constraint=constraint,
         agg=agg,
         fail_above=fail_above,
@@ -227,6 +244,8 @@ class AuditConfig:
     threshold : float, optional
     bins : tuple of str
         Edges of columns of numbers in `ignore`, as ``AGE=40,62``.
+    min_group_size : int
+        Groups with fewer rows, of each label that the constraint compares, are merged for the gaps.
     constraint, agg : str
         The gap that `fail_above` and `certify` bound.
     fail_above : float, optional
@@ -253,6 +272,7 @@ class AuditConfig:
     favorable: str | None = None
     threshold: float | None = None
     bins: tuple[str, ...] = ()
+    min_group_size: int = 1
     constraint: Constraint = "equalized_odds"
     agg: Agg = "max"
     fail_above: float | None = None
@@ -324,45 +344,9 @@ def audit_table(config: AuditConfig, command: str = "", filing: Filing | None = 
         return _audit(config, seconds, command, filing or Filing())
 
 
-@dataclass(frozen=True)
-class _Columns:
-    """What was read of the table: labels and scores may be missing."""
-
-    y: NDArray[Any] | None
-    proba: NDArray[np.float64] | None
-    decisions: NDArray[Any] | None
-    classes: list[Any] | None
-    groups: pa.Table
-    question: str
-    class_names: dict[str, str]
-    scored_by: str
-    codes_or_values: str | None
-    """A column of scores that has two readings."""
-    notes: list[str]
-
-    def asked(self, config: AuditConfig, constraint: Constraint) -> dict[str, Any]:
-        """These rows and the settings, as `audit` takes them."""
-        attributes = _groups_of_each_row(self, config.edges)
-        return {
-            "y": self.y,
-            "proba": self.proba,
-            # the last one: all columns crossed
-            "sensitive_features": [*attributes.values()][-1],
-            "attributes": attributes,
-            "classes": self.classes,
-            # more than two classes have no favourable one unless it is named
-            "favorable_label": self.classes[-1] if config.favorable and self.classes else None,
-            "threshold": config.threshold if self.decisions is None else None,
-            "y_pred": self.decisions,
-            "constraint": constraint,
-            "agg": config.agg,
-            "tolerance": config.certify if config.fail_by == "point" else config.fail_above,
-            "random_state": config.seed,
-        }
-
-
 def _audit(config: AuditConfig, seconds: dict[str, float], command: str, filing: Filing) -> tuple[Audit, Record]:
     from setminus.auditing.audit import audit
+    from setminus.commands.audited_rows import read_audited
     from setminus.tables.reading import open_table
 
     config.check()
@@ -373,9 +357,11 @@ def _audit(config: AuditConfig, seconds: dict[str, float], command: str, filing:
         found, result = _stream(table, config, constraint)
     else:
         with tracked(f"read {table.path.name}"):
-            found = _read(table, config)
+            found = read_audited(table, config)
         with tracked(f"audit {len(found.groups):,} rows"):
-            result = audit(**found.asked(config, constraint), confidence=config.confidence)
+            groupings = found.groupings(config, constraint)
+            result = audit(**found.asked(config, constraint, groupings), confidence=config.confidence)
+        found.notes.extend(groupings[1].notes(missing=False))
     if found.codes_or_values is not None and result.roc_auc < 0.5:
         # an earlier version called the value 0 proba_1 where it was the --positive one: the file does not say which
         raise UserError(
@@ -415,17 +401,14 @@ def _audit(config: AuditConfig, seconds: dict[str, float], command: str, filing:
     return result, record
 
 
-def _read(table: Table, config: AuditConfig) -> _Columns:
-    return _read_labelled(table, config, config.label) if config.label else _read_unlabelled(table, config)
-
-
-def _stream(table: Table, config: AuditConfig, constraint: Constraint) -> tuple[_Columns, Audit]:
+def _stream(table: Table, config: AuditConfig, constraint: Constraint) -> tuple[AuditedRows, Audit]:
     """Audit a file of any size in one pass over the columns that are used.
 
     Rates, gaps, their intervals and the certificate follow from the counts of all rows; what needs each score comes
     from a random sample. Both are read as any file is.
     """
     from setminus.auditing.audit import audit, audit_counted
+    from setminus.commands.audited_rows import read_audited
     from setminus.commands.scored_columns import PREFIX
     from setminus.scale.summary import summarize
     from setminus.tables.reading import open_table
@@ -453,120 +436,19 @@ def _stream(table: Table, config: AuditConfig, constraint: Constraint) -> tuple[
             path.parent.mkdir()
             with writing(path) as writer:
                 writer.write(rows)
-            parts.append(_read(open_table(path), config))
+            parts.append(read_audited(open_table(path), config))
         found, exact = parts
-        sample = audit(**found.asked(config, constraint), confidence=config.confidence)
-        result = audit_counted(sample, counts, **exact.asked(config, constraint))
+        groupings = exact.groupings(config, constraint, counts)
+        sample = audit(**found.asked(config, constraint, groupings), confidence=config.confidence)
+        result = audit_counted(sample, counts, **exact.asked(config, constraint, groupings))
+    found.notes.extend(groupings[1].notes(missing=False))
     if unlabelled:
         found.notes.append(f"{unlabelled:,} of {summary.n_rows:,} rows have no {config.label} and were left out")
     found.notes.append(
         f"rates, gaps, intervals and certificate are of all {summary.n_rows:,} rows; leakage, calibration, log loss, "
-        f"ROC AUC and histograms are of {len(found.groups):,} random ones"
+        f"ROC AUC, scoring rates and histograms are of {len(found.groups):,} random ones"
     )
     return found, result
-
-
-def _read_labelled(table: Table, config: AuditConfig, label: str) -> _Columns:
-    from setminus.commands.scored_columns import ScoredColumns
-    from setminus.commands.table_roles import Roles, read_rows
-
-    roles = Roles(label, config.ignore, config.positive, favorable=config.favorable)
-    rows = read_rows(table, roles)
-    columns = ScoredColumns.of(table, roles)
-    notes = list(rows.notes)
-    decided_only = config.prediction is not None and not config.score and not columns.has_scores
-    scores = {} if decided_only else columns.scores(config.score)
-    judged, decisions = config.prediction, None
-    if judged is None and config.threshold is None and not config.score and "prediction" in table.names:
-        judged = "prediction"
-        notes.append("the decisions are those of the column prediction")
-    if judged is not None:
-        decisions, how = columns.decisions(rows.X, judged, own=config.prediction is not None)
-        notes += how
-    proba, classes = None if decided_only else columns.proba(rows.X, scores), columns.classes
-    named = {roles.class_names.get(str(one), str(one)): one for one in classes}
-    if roles.favorable is not None and named[str(roles.favorable_name)] != classes[-1]:
-        # rates refer to the last class; a threshold is that of the positive one
-        if proba is not None and config.threshold is not None and len(classes) == 2:
-            decisions = np.asarray(classes)[(proba[:, 1] >= config.threshold).astype(int)]
-        order = sorted(range(len(classes)), key=lambda k: classes[k] == named[str(roles.favorable_name)])
-        classes, proba = [classes[k] for k in order], None if proba is None else proba[:, order]
-    return _Columns(
-        y=rows.y,
-        proba=proba,
-        decisions=decisions,
-        classes=classes,
-        groups=rows.groups,
-        question=roles.question,
-        class_names=roles.class_names,
-        scored_by=", ".join(scores[k] for k in sorted(scores)) or str(judged),
-        codes_or_values=scores[max(scores)] if scores and columns.are_codes and not config.score else None,
-        notes=notes,
-    )
-
-
-def _read_unlabelled(table: Table, config: AuditConfig) -> _Columns:
-    """Decisions, or one column of scores, of rows without labels: only selection rates can be compared."""
-    from setminus.commands.table_roles import MAX_CLASSES, Roles, read_groups
-    from setminus.tables.columns import check_names, to_numbers, to_text
-
-    if config.constraint != "equalized_odds" and config.constraint != "demographic_parity":
-        raise UserError(f"--constraint {config.constraint} needs labels", do="name them: --label COLUMN")
-    name = config.prediction or (config.score[0] if len(config.score) == 1 else None)
-    if name is None:
-        raise UserError(
-            "without --label, the decisions are needed",
-            do="name them, --prediction COLUMN, or one column of probabilities, --score COLUMN.",
-        )
-    check_names([name, *config.ignore], table.names, table.path.name)
-    table, data = table.load()
-    groups, notes = read_groups(data, config.ignore)
-    notes = [*table.notes, *notes, "there are no labels: only selection rates are compared"]
-    names: dict[str, str] = {}
-    decisions: NDArray[Any] | None = None
-    proba: NDArray[np.float64] | None = None
-    classes: list[Any] | None = None
-    if config.prediction is None:
-        if config.favorable not in (None, config.positive):
-            raise UserError(
-                "without --label, --score is the probability of the favourable value", do="leave --favorable out."
-            )
-        proba = to_numbers(data.column(name), name)
-        missing = int(np.isnan(proba).sum())
-        classes, names = [0, 1], Roles(name, (), config.positive).class_names
-    else:
-        column = to_text(data.column(name))
-        missing = column.null_count
-        decisions = np.asarray(column.to_pylist())
-        # rates refer to the last class
-        counts = config.favorable or config.positive
-        if counts is not None and not missing:
-            values = sorted({*decisions.tolist()})
-            for value in filter(None, (config.positive, config.favorable)):
-                check_names([value], values, f"the decisions {name!r}", what="value")
-            decisions = np.asarray(decisions == counts, dtype=np.int64)
-            classes, names = [0, 1], Roles(name, (), counts).class_names
-    if missing:
-        raise UserError(f"{missing:,} rows have no value in {name}", do="leave those rows out.")
-    if decisions is not None and len(np.unique(decisions)) > MAX_CLASSES:
-        raise UserError(
-            f"{name} has {len(np.unique(decisions))} values", do="name the one that counts: --positive VALUE."
-        )
-    return _Columns(None, proba, decisions, classes, groups, name, names, name, None, notes)
-
-
-def _groups_of_each_row(found: _Columns, edges: dict[str | int, Sequence[float]]) -> dict[str, NDArray[Any]]:
-    """The name of each row's group by column, and crossed; None where a column has no value."""
-    from setminus.commands.table_roles import check_bins
-    from setminus.estimators.groupings import Groupings
-
-    check_bins(edges, found.groups)
-    codes = np.zeros(len(found.groups), dtype=np.intp)
-    if found.y is not None:
-        codes = np.unique(found.y, return_inverse=True)[1].astype(np.intp)
-    known = Groupings("both", least=1, small=None, bins=edges or None)
-    known.learn(found.groups, codes)
-    return dict(known.named_each(found.groups))
 
 
 def _limit(config: AuditConfig, constraint: Constraint, audited: dict[str, Any]) -> dict[str, Any]:

@@ -49,9 +49,9 @@ class NoiseFloor:
     Attributes
     ----------
     expected : float
-        The mean.
+        The noise floor: the mean.
     quantile : float
-        In 95 % of samples the gap is below.
+        In 95 % of samples the gap is below: a smaller gap cannot be told from chance.
     """
 
     expected: float

@@ -18,6 +18,7 @@ from setminus.auditing.plot import (
     reliability_charts,
     score_charts,
 )
+from setminus.auditing.result import GAP_NAMES
 from setminus.charts.chart import Chart, Line, Mark, Points, Rule, spread_evenly
 from setminus.charts.vega import Figure, figures
 from setminus.core import Gap
@@ -37,9 +38,11 @@ __all__ = [
 ]
 
 Models = Sequence[dict[str, Any]]
-Outcome = Literal["certified", "certified as it was", "within noise", "not certified", "nothing promised"]
-"""What a fit ended with: certified after a change or without one; left alone since the gap is within the noise, which
-certifies nothing; not certified; or no confidence was asked for."""
+Outcome = Literal[
+    "certified", "certified as it was", "within noise", "none is fairer", "not certified", "nothing promised"
+]
+"""What a fit ended with: certified after a change or without one; left alone without a certificate, since the gap is
+within the noise or no other decision has a smaller bound; not certified; or no confidence was asked for."""
 
 Rate = Literal["true_positive_rate", "false_positive_rate", "selection_rate"]
 RATES: tuple[Rate, ...] = ("true_positive_rate", "false_positive_rate", "selection_rate")
@@ -55,12 +58,8 @@ AUDIT_HEADINGS = {
     "evidence": ("Evidence", "Who chose what, and from which files"),
     "table": ("Table", "The table and its columns"),
 }
-GAPS: dict[Gap, str] = {
-    "equalized_odds_sum": "Equalized odds gap (sum)",
-    "equalized_odds_max": "Equalized odds gap (max)",
-    "equal_opportunity": "Equal opportunity gap",
-    "demographic_parity": "Demographic parity gap",
-}
+GAPS_SHOWN: tuple[Gap, ...] = ("equalized_odds_sum", "equalized_odds_max", "equal_opportunity", "demographic_parity")
+GAPS: dict[Gap, str] = {key: GAP_NAMES[key].capitalize() for key in GAPS_SHOWN}
 OTHER_METRICS = {
     "roc_auc": "ROC AUC",
     "log_loss": "Log loss",
@@ -166,7 +165,7 @@ def audited(
     reliability, scores = (_reliability(compared, shown), _scores(compared, shown)) if scored else ([], [])
     empty = {"table"} if not (task["notes"] or task["columns"]) else set()
     empty |= set() if scored else {"reliability", "scores"}
-    impact = _impact(compared)
+    impact = _impact(compared, "impact")
     empty |= set() if impact else {"impact"}
     command = record.get("usage_command", "")
     return {
@@ -181,6 +180,8 @@ def audited(
         "gap_title": GAPS[gap],
         "shares": {rate: [group_shares(model["audit"], rate) for model in compared] for rate in RATES},
         "impact": impact,
+        "scoring": _impact(compared, "scoring"),
+        "median_score": last.get("median_score"),
         "provenance": {"settings": [], "files": [], "approved_by": None, "notes": None, **record.get("provenance", {})},
         "date": record.get("date"),
         "favorable": task.get("favorable"),
@@ -220,7 +221,8 @@ def outcome(metrics: Mapping[str, Any]) -> Outcome:
 
     Examples
     --------
-    >>> outcome({"choice": "left alone", "certificate": {"certified": False}})
+    >>> certificate = {"certified": False, "gap": 0.1, "noise_floor": {"expected": 0.2}}
+    >>> outcome({"choice": "left alone", "certificate": certificate})
     'within noise'
     """
     certificate, alone = metrics.get("certificate"), metrics.get("choice") == "left alone"
@@ -228,13 +230,15 @@ def outcome(metrics: Mapping[str, Any]) -> Outcome:
         return "nothing promised"
     if certificate["certified"]:
         return "certified as it was" if alone else "certified"
-    return "within noise" if alone else "not certified"
+    if not alone:
+        return "not certified"
+    return "within noise" if certificate["gap"] <= certificate["noise_floor"]["expected"] else "none is fairer"
 
 
-def _impact(models: Models) -> list[dict[str, Any]]:
+def _impact(models: Models, key: Literal["impact", "scoring"]) -> list[dict[str, Any]]:
     """The impact tables of the last model, each row with the numbers of the first one beside it."""
-    tables = models[-1]["audit"].get("impact") or []
-    before = models[0]["audit"].get("impact") or []
+    tables = models[-1]["audit"].get(key) or []
+    before = models[0]["audit"].get(key) or []
     found = []
     for number, table in enumerate(tables):
         was = {row["group"]: row for row in before[number]["rows"]} if len(models) > 1 and number < len(before) else {}
@@ -381,6 +385,7 @@ def fairness_section(record: dict[str, Any]) -> dict[str, Any]:
         "tested": bool(tested),
         "certificate": metrics.get("certificate"),
         "outcome": outcome(metrics),
+        "left_alone": metrics.get("choice") == "left alone",
         "warnings": record.get("warnings", []),
         "kept": frontier["chosen"]["gap"] <= frontier["tolerance"],
         "kept_on_test": (after["audit"][gap]["value"] or 0.0) <= frontier["tolerance"],
