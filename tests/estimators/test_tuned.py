@@ -531,6 +531,25 @@ def test_too_few_rows_are_said_before_any_fit_or_refused():
     assert any("certified" in message for message in model.warnings_)
 
 
+def test_what_no_decision_certifies_is_refused_after_the_search_too():
+    # enough rows for a fair model, and labels that differ: no useful decision is fair
+    X, y, group = shifted(6000, shift=3.0, real=True)
+    model = TunedOrthogonalClassifier(FrozenEstimator(Given()), tolerance=0.1, uncertified="raise", min_lead=0.95)
+    with pytest.raises(ValueError, match="no useful decision is certified to keep the equalized odds gap"):
+        model.fit(X, y, sensitive_features=group)
+
+
+def test_a_gap_within_the_noise_floor_is_left_alone_and_said_not_to_be_certified():
+    X, y, group = shifted(300, shift=0.0)
+    model = TunedOrthogonalClassifier(FrozenEstimator(Given()), tolerance=0.02)
+    with pytest.warns(UserWarning, match="is within the noise floor of"):
+        model.fit(X, y, sensitive_features=group)
+    certificate = model.certificate_
+    assert model.choice_ == "left alone" and not certificate.certified
+    assert certificate.gap <= certificate.noise_floor.expected
+    # another gap than noise is not left alone: see above
+
+
 def test_a_decision_that_is_nearly_constant_is_no_candidate():
     X, y, group = shifted(6000)
     useful, any_ = (

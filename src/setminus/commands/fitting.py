@@ -78,6 +78,7 @@ def _fit(config: FitConfig, seconds: dict[str, float], command: str, filing: Fil
     from sklearn.frozen import FrozenEstimator
 
     from setminus.core.gaps import gap_key
+    from setminus.estimators.cautions import OPTIONS, Caution, NotCertified
     from setminus.estimators.persistence import model_errors
 
     # wrong options are refused before the file is read
@@ -106,7 +107,10 @@ def _fit(config: FitConfig, seconds: dict[str, float], command: str, filing: Fil
     ):
         warnings.simplefilter("always", UserWarning)
         keyword = {} if model.sensitive_columns else {"sensitive_features": train.groups}
-        model.fit(train.X.select(visible), train.y, **keyword)
+        try:
+            model.fit(train.X.select(visible), train.y, **keyword)
+        except NotCertified as error:
+            raise NotCertified(error.caution, OPTIONS) from None
     test, notes = _known_only(test, model)
     with tracked(f"audit before and after on {len(test):,} rows"):
         audited = _audits(model, test.X.select(visible), train, test, config)
@@ -162,9 +166,13 @@ def _fit(config: FitConfig, seconds: dict[str, float], command: str, filing: Fil
         {"table": config.table, "test table": config.test, "full classifier": config.full},
     )
     # those on groups are among the notes
-    said = [str(one.message) for one in caught if issubclass(one.category, UserWarning)]
+    said = [
+        one.message.text(OPTIONS, labels) if isinstance(one.message, Caution) else str(one.message)
+        for one in caught
+        if issubclass(one.category, UserWarning)
+    ]
     about_groups = {f"{note}." for note in model.groups_.notes()}
-    record["warnings"] = [one for one in dict.fromkeys([*said, *model.warnings_]) if one not in about_groups]
+    record["warnings"] = [one for one in dict.fromkeys(said) if one not in about_groups]
     model.about_ = {key: record[key] for key in ("config", "versions", "command", "task")}
     model.about_["test"] = {
         name: {key: entry["audit"][key] for key in ("accuracy", bounded)}

@@ -20,6 +20,7 @@ from setminus.core.certificate import Certificate, rows_needed, smallest_toleran
 from setminus.core.checks import OnViolation
 from setminus.core.gaps import rates
 from setminus.errors import UserError
+from setminus.estimators.cautions import Caution, NotCertified, group_cautions
 from setminus.estimators.folds import Parts, check_folds, out_of_fold_parts, stratified_folds
 from setminus.estimators.frontier import (
     MIN_LOG,
@@ -54,12 +55,6 @@ SEARCH_ROWS, OFFSET_ROWS = 100_000, 20_000
 
 MAX_OFFSETS = 2000
 """No offsets are fitted for more than this many features times classes."""
-
-NEAR_CONSTANT = 0.98
-"""A warning is given where more than this share of the rows gets one class, and fewer did by the full classifier."""
-
-LEVELS_DOWN = 0.05
-"""A warning is given where recall falls by more than this in a group and rises in none."""
 
 
 class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
@@ -104,8 +99,9 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         rows. None takes the highest score among the points with ``gap <= tolerance`` out of fold, without a
         certificate: on new rows the gap is often larger.
     uncertified : {"warn", "raise"}, default="warn"
-        Where no candidate is certified: take the useful one whose gap is most likely within the tolerance and warn, or
-        raise an error.
+        Where no candidate is certified: warn, or raise an error. With a warning the full classifier is left as it is
+        where its gap is within the noise floor (`Certificate.noise_floor.expected`); otherwise the useful candidate is
+        taken whose gap is most likely within the tolerance.
     scoring : str or callable, default="accuracy"
         What to maximise: any scorer of scikit-learn, or a function of (estimator, X, y), which is slower. A scorer of
         probabilities ("roc_auc", "neg_log_loss") chooses the strength only and leaves the threshold at 0.5.
@@ -484,18 +480,20 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         smallest = smallest_tolerance(fresh, **settings)
         if smallest <= self.tolerance:
             return
-        came = (
-            f"with these rows the smallest {self.constraint.replace('_', ' ')} gap that can be certified at "
-            f"{self.confidence:g}{where} is about {smallest:.2g}, the tolerance is {self.tolerance:g}"
-        )
-        do = "raise the tolerance, merge small groups, or set confidence=None."
+        more = ""
         if self.tolerance >= 0.001:
             needed = rows_needed(fresh, self.tolerance, **settings) / share
             group = int(needed.argmax())
-            do = f"about {needed[group]:,.0f} more rows of group {names[group]!r} would be needed: {do}"
+            more = f"about {needed[group]:,.0f} more rows of group {names[group]!r} would be needed: "
+        caution = self._caution(
+            "few rows", confidence=self.confidence, where=where, smallest=smallest, tolerance=self.tolerance, more=more
+        )
         if self.uncertified == "raise":
-            raise UserError(came, do=do)
-        warnings.warn(f"{came}: {do}", UserWarning, stacklevel=4)
+            raise NotCertified(caution)
+        warnings.warn(caution, stacklevel=4)
+
+    def _caution(self, kind: str, **values: Any) -> Caution:
+        return Caution(kind, gap=self.constraint.replace("_", " "), **values)
 
     @property
     def _compared(self) -> dict[str, Any]:
@@ -640,31 +638,42 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         candidates = self.frontier_.candidates
         if candidates is None or self.confidence is None:
             return self._take(self.frontier_.best(self.tolerance), "searched")
-        tolerance, confidence = self.tolerance, self.confidence
-        gap_settings = (self.constraint, self.agg, self._pos)
-        found = candidates.certified(tolerance, confidence, *gap_settings)
+        settings = (self.tolerance, self.confidence, self.constraint, self.agg, self._pos)
+        found = candidates.certified(*settings)
         base = len(candidates.points) - 1 if self._may_leave_alone else None
-        choice = "certified" if found != base else "left alone"
-        passed = found is not None
-        if found is None:
-            of_base = (
-                candidates.certificate(base, tolerance, confidence, *gap_settings, certified=False) if base else None
-            )
-            if of_base is not None and of_base.gap <= of_base.noise_floor.expected:
-                found, choice = base, "left alone"
-            else:
-                chances = np.array(
-                    [candidates.p_value(i, tolerance, *gap_settings, exact=False) for i in range(len(candidates.gaps))]
-                )
-                gap = self.groups_.gap(gap_of(*gap_settings))(candidates.tables)
-                # the fairest, or a better one that is about as likely to be within the tolerance
-                likely = np.flatnonzero(chances <= 2 * chances.min()) if chances.min() < 0.5 else [gap.argmin()]
-                found = int(max(likely, key=lambda i: self.frontier_.score[candidates.points[i]]))
-                choice = "not certified"
-        certificate = candidates.certificate(cast(int, found), tolerance, confidence, *gap_settings, certified=passed)
-        return self._take(int(candidates.points[found]), choice, certificate)
+        if found is not None:
+            choice = "left alone" if found == base else "certified"
+            certified = candidates.certificate(found, *settings, certified=True)
+            return self._take(int(candidates.points[found]), choice, certified)
+        choice, point = "left alone", base
+        certificate = None if base is None else candidates.certificate(base, *settings, certified=False)
+        if certificate is None or certificate.gap > certificate.noise_floor.expected:
+            choice, point = "not certified", self._likeliest(candidates)
+            certificate = candidates.certificate(point, *settings, certified=False)
+        caution = self._caution(
+            "within noise" if choice == "left alone" else "not certified",
+            tolerance=self.tolerance,
+            measured=certificate.gap,
+            bound=certificate.bound,
+            floor=certificate.noise_floor.expected,
+        )
+        if self.uncertified == "raise":
+            raise NotCertified(caution)
+        return self._take(int(candidates.points[point]), choice, certificate, caution)
 
-    def _take(self, index: int, choice: str, certificate: Certificate | None = None) -> TunedOrthogonalClassifier:
+    def _likeliest(self, candidates: Candidates) -> int:
+        """The candidate whose gap is most likely within the tolerance, or a better one that is about as likely."""
+        settings = (self.constraint, self.agg, self._pos)
+        chances = np.array(
+            [candidates.p_value(i, self.tolerance, *settings, exact=False) for i in range(len(candidates.gaps))]
+        )
+        gap = self.groups_.gap(gap_of(*settings))(candidates.tables)
+        likely = np.flatnonzero(chances <= 2 * chances.min()) if chances.min() < 0.5 else [gap.argmin()]
+        return int(max(likely, key=lambda i: self.frontier_.score[candidates.points[i]]))
+
+    def _take(
+        self, index: int, choice: str, certificate: Certificate | None = None, caution: Caution | None = None
+    ) -> TunedOrthogonalClassifier:
         self.frontier_ = self.frontier_.at(index)
         frontier, point = self.frontier_, self.frontier_.chosen
         self.strength_ = float(frontier.strength[point])
@@ -677,51 +686,27 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
             # as it stands in the frontier: assigned, it would move the offsets
             self.__dict__["threshold_"] = float(frontier.threshold[point])
         self.choice_, self.certificate_ = choice, certificate
-        self.warnings_ = self._warnings()
-        for message in self.warnings_:
-            warnings.warn(message, UserWarning, stacklevel=4)
+        cautions = [*([] if caution is None else [caution]), *self._cautions()]
+        self.warnings_ = [str(one) for one in cautions]
+        for one in cautions:
+            warnings.warn(one, stacklevel=4)
         return self
 
-    def _warnings(self) -> list[str]:
+    def _cautions(self) -> list[Caution]:
         """What a user should know of the chosen point before using it."""
         frontier, point, found = self.frontier_, self.frontier_.chosen, []
-        gap, name = float(frontier.gap[point]), self.constraint.replace("_", " ")
-        certificate = self.certificate_
-        if self.choice_ == "not certified" and certificate is not None:
-            found.append(
-                f"no useful decision is certified to keep the {name} gap within {self.tolerance:g}: the most likely "
-                f"one is used, with a gap of {certificate.gap:.3g} and a bound of {certificate.bound:.3g}. "
-                "Raise the tolerance, lower min_lead, or use more rows."
-            )
-        elif self.choice_ == "searched" and gap > self.tolerance:
-            found.append(
-                f"no useful decision keeps the {name} gap within {self.tolerance:g} out of fold: the smallest gap, "
-                f"{gap:.3g}, is used. Raise the tolerance, lower min_lead, or try another "
-                "principal."
-            )
+        gap = float(frontier.gap[point])
+        if self.choice_ == "searched" and gap > self.tolerance:
+            found.append(self._caution("gap too large", tolerance=self.tolerance, measured=gap))
         if frontier.useful is not None and not frontier.useful[point]:
-            found.append("no decision keeps the floors (min_lead and others): lower them, or raise the tolerance.")
+            found.append(Caution("floors"))
         if frontier.tables is None:
             return found
-        before, after = frontier.tables[frontier.untouched], frontier.tables[point]
-        shares = after.sum(axis=(0, 1)) / after.sum()
-        if shares.max() > NEAR_CONSTANT > before.sum(axis=(0, 1)).max() / before.sum():
-            label = self.classes_.tolist()[int(shares.argmax())]
-            found.append(
-                f"{100 * shares.max():.1f} % of the rows are predicted to be {label!r}: a near constant decision."
-            )
-        if len(self.classes_) == 2:
-            at = 1 if self._pos is None else self._pos
-            after, before = self.groups_.table(after), self.groups_.table(before)
-            change = rates(after)[:, at, at] - rates(before)[:, at, at]
-            if np.nanmax(change) <= 0 and np.nanmin(change) < -LEVELS_DOWN:
-                found.append(
-                    f"the recall of {self.classes_.tolist()[at]!r} falls by up to {-np.nanmin(change):.2f} in a group "
-                    "and rises in none: the groups are levelled down. levelling='up' forbids it."
-                )
+        before, after = (self.groups_.table(frontier.tables[i]) for i in (frontier.untouched, point))
+        found += group_cautions(before, after, self.classes_.tolist(), 1 if self._pos is None else self._pos)
         highest = max(STRENGTHS if self.strengths is None else np.atleast_1d(self.strengths))
         if self.group_offsets_ is None and self.strength_ == highest > 0:
-            found.append(f"the chosen strength {highest:g} is the largest that was tried: try larger strengths.")
+            found.append(Caution("largest strength", strength=highest))
         return found
 
     def __sklearn_tags__(self) -> Any:

@@ -38,11 +38,9 @@ __all__ = [
 ]
 
 Models = Sequence[dict[str, Any]]
-Outcome = Literal[
-    "certified", "certified as it was", "within noise", "none is fairer", "not certified", "nothing promised"
-]
-"""What a fit ended with: certified after a change or without one; left alone without a certificate, since the gap is
-within the noise or no other decision has a smaller bound; not certified; or no confidence was asked for."""
+Outcome = Literal["certified", "certified as it was", "within noise", "not certified", "nothing promised"]
+"""What a fit ended with: certified after a change or without one; left alone since the gap is within the noise, which
+certifies nothing; not certified; or no confidence was asked for."""
 
 Rate = Literal["true_positive_rate", "false_positive_rate", "selection_rate"]
 RATES: tuple[Rate, ...] = ("true_positive_rate", "false_positive_rate", "selection_rate")
@@ -221,8 +219,7 @@ def outcome(metrics: Mapping[str, Any]) -> Outcome:
 
     Examples
     --------
-    >>> certificate = {"certified": False, "gap": 0.1, "noise_floor": {"expected": 0.2}}
-    >>> outcome({"choice": "left alone", "certificate": certificate})
+    >>> outcome({"choice": "left alone", "certificate": {"certified": False}})
     'within noise'
     """
     certificate, alone = metrics.get("certificate"), metrics.get("choice") == "left alone"
@@ -230,9 +227,7 @@ def outcome(metrics: Mapping[str, Any]) -> Outcome:
         return "nothing promised"
     if certificate["certified"]:
         return "certified as it was" if alone else "certified"
-    if not alone:
-        return "not certified"
-    return "within noise" if certificate["gap"] <= certificate["noise_floor"]["expected"] else "none is fairer"
+    return "within noise" if alone else "not certified"
 
 
 def _impact(models: Models, key: Literal["impact", "scoring"]) -> list[dict[str, Any]]:
