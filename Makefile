@@ -61,7 +61,7 @@ test-oldest: $(VENV)/.installed-dev ## the core tests with the lowest versions t
 
 audit: $(VENV)/.installed-dev ## known weaknesses of the pinned dependencies, by pip-audit; asks PyPI's advisories
 	$(INSTALL) --group audit
-	$(BIN)/pip-audit --disable-pip --no-deps -r constraints.txt
+	$(BIN)/pip-audit --strict --disable-pip --no-deps -r constraints.txt
 
 sbom: $(VENV)/.installed-dev ## a bill of materials of the environment in dist/sbom.json (CycloneDX)
 	$(INSTALL) --group audit
