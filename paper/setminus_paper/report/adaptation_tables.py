@@ -21,6 +21,7 @@ __all__ = [
     "PAPERS",
     "PAPER_SHIFT",
     "RULES",
+    "by_scale",
     "commands",
     "difference",
     "distances",
@@ -61,6 +62,20 @@ CHOSEN = "vada_orthogonal_chosen"
 estimate of each seed would compare the best of several networks with one of VADA's."""
 ORDER = ("source_only", "dann", "adda", "cycada", "vada", "vada_iw", *ESTIMATES, CHOSEN)
 KEY = ["pair", "shift", "method"]
+
+
+def by_scale(records: Sequence[Record]) -> dict[str, list[Record]]:
+    """The records of each size: networks of two sizes do not share a table.
+
+    Examples
+    --------
+    >>> [*by_scale([{"config": {"scale": "quick"}}, {"config": {"scale": "large"}}])]
+    ['quick', 'large']
+    """
+    parts: dict[str, list[Record]] = {}
+    for record in records:
+        parts.setdefault(record["config"]["scale"], []).append(record)
+    return parts
 
 
 def frame_of(records: Sequence[Record]) -> pd.DataFrame:
@@ -300,7 +315,8 @@ def summary(records: Sequence[Record]) -> list[tuple[str, str, str]]:
             row.paper_text,
             f"{row[RULES[0]]}; {RULES[1]} {row[RULES[1]]}",
         )
-        for (pair, shift, _), row in pair_rows(frame_of(records)).iterrows()
+        for part in by_scale(records).values()
+        for (pair, shift, _), row in pair_rows(frame_of(part)).iterrows()
     ]
 
 
@@ -318,6 +334,9 @@ def images(frame: pd.DataFrame) -> list[list[str]]:
 
 def _chosen(own: pd.DataFrame) -> pd.DataFrame:
     """The rows of the estimate with the most information over the seeds that all have; it uses no target label."""
+    if any(metrics["selection"] == "last" for metrics in own.metrics):
+        # the estimate is fixed, and so is the evaluation
+        return own[:0]
     wide = own[own.method.isin(ESTIMATES)].pivot(index="seed", columns="method", values="mutual_information").dropna()
     if wide.shape[1] < 2 or not len(wide):
         return own[:0]

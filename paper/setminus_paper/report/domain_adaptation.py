@@ -22,6 +22,7 @@ from setminus_paper.report.adaptation_tables import (
     PAPER_SHIFT,
     RULES,
     Record,
+    by_scale,
     commands,
     difference,
     distances,
@@ -63,8 +64,12 @@ AXIS = "first half's share of the source, %"
 
 def charts(records: Sequence[Record]) -> list[Chart]:
     """The gain over VADA on each pair, and accuracy and gain against the shift of pairs with several."""
-    frame = frame_of(records)
-    return [*gain_charts(frame), *shift_charts(frame)]
+    return [
+        chart
+        for part in by_scale(records).values()
+        for made in (gain_charts, shift_charts)
+        for chart in made(frame_of(part))
+    ]
 
 
 def domain_adaptation_section(records: Sequence[Record]) -> dict[str, Any]:

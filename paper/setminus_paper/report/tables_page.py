@@ -44,7 +44,7 @@ def write(tables: Tables) -> str:
     return render(
         "tables.md.j2",
         transfer={name: _transfer(tables[name]) for name in ("table1", "table2", "table6") if name in tables},
-        adaptation=_adaptation(tables["table3"]) if "table3" in tables else None,
+        adaptation={scale: _adaptation(part) for scale, part in adaptation.by_scale(tables.get("table3", ())).items()},
         fairness={name: _fairness(tables[name]) for name in ("table4", "table5") if name in tables},
     )
 
