@@ -24,6 +24,8 @@ from setminus_paper.published import TABLE3
 from setminus_paper.run import Scale
 
 __all__ = [
+    "ABLATION",
+    "ALL_ROWS",
     "FIRST_SEED",
     "LOSSES",
     "ORTHOGONAL",
@@ -447,6 +449,23 @@ ROWS: dict[str, Row] = {
         {"label_shift": {"estimator": "pseudo_hard"}, "discriminator": "full", "target_classes": "hard"},
     ),
 }
+ESTIMATORS = {"pseudo_soft": "soft pseudo-labels", "em": "EM", "bbse": "BBSE"}
+ABLATION: dict[str, Row] = {
+    f"{estimator}_{discriminator}": Row(
+        f"{name}, {discriminator} discriminator",
+        "vada_orthogonal",
+        {"label_shift": {"estimator": estimator, **FOLLOWING}, "discriminator": discriminator},
+    )
+    for estimator, name in ESTIMATORS.items()
+    for discriminator in ("full", "orthogonal")
+}
+"""Rows that differ in one change each; the last one from soft pseudo-labels with the orthogonal discriminator."""
+ABLATION["pseudo_soft_orthogonal_hard"] = Row(
+    "soft pseudo-labels, orthogonal discriminator, hard classes",
+    "vada_orthogonal",
+    {**ABLATION["pseudo_soft_orthogonal"].options, "target_classes": "hard"},
+)
+ALL_ROWS = {**ROWS, **ABLATION}
 ORTHOGONAL = tuple(name for name, row in ROWS.items() if row.task == "vada_orthogonal")
 OTHER_SOURCE = {"drawn_digits-svhn": "the paper's source is SYN-DIGITS"}
 """Pairs whose images are not the paper's."""

@@ -25,6 +25,7 @@ from setminus.nn.training import Outcome
 from setminus.progress import tracked
 from setminus_paper.adaptation.rivals import Adda, BalancedVada, Cycada
 from setminus_paper.adaptation.settings import (
+    ALL_ROWS,
     FIRST_LARGE_SEED,
     FIRST_SEED,
     ORTHOGONAL,
@@ -148,7 +149,7 @@ def plan(
 
 def measure(seeds: tuple[int, ...], *, pair: str, method: str, shift: float, size: Size) -> Iterator[dict[str, Any]]:
     """Adapt by one method, seed by seed."""
-    row = ROWS[method]
+    row = ALL_ROWS[method]
     about = {"label": row.label, "options": row.options, "paper": paper_accuracy(pair, method)}
     if pair in OTHER_SOURCE:
         about["other_source"] = OTHER_SOURCE[pair]
@@ -198,7 +199,7 @@ def make_task(
     data: DomainData, pair: str, method: str, size: Size, *, seed: int, scoring: Scoring | None = None
 ) -> tuple[AdaptationTask, int]:
     """A method with new networks, and its number of steps; `scoring` is used in evaluations only."""
-    row, width = ROWS[method], size.photograph_width if pair in PHOTOGRAPHS else size.width
+    row, width = ALL_ROWS[method], size.photograph_width if pair in PHOTOGRAPHS else size.width
     networks = seeded(seed, partial(_networks, data.n_classes, width))
     steps, warmup = size.schedule(pair, method, data)
     options = dict(row.options)
