@@ -84,8 +84,8 @@ def reproduce(
             metavar="NAME",
             help="fig1, fig2a, fig2b, fig2c, prop1 to prop7, theorem1, pitfalls, or laboratory for all of these. "
             "table4, table5, or fairness for both. table1, table2, table3, table6, which take hours. fig3, fig4: "
-            "images of table1. principals: how exact learned principal classifiers are. ablation: which change of table3 "
-            "gains. small_digits: adaptation of digits, in seconds.",
+            "images of table1. principals: how exact learned principal classifiers are. ablation: which change of "
+            "table3 gains. small_digits: adaptation of digits, in seconds.",
             show_default=False,
         ),
     ],

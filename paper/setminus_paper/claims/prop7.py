@@ -1,4 +1,8 @@
-"""Proposition 7: the orthogonal classifier does not minimise a loss with an input-gradient penalty."""
+"""Proposition 7: the orthogonal classifier does not minimise a loss with an input-gradient penalty.
+
+As stated it is false: a negative condition is not sufficient. The steeper matrix has the condition -10, and there the
+orthogonal classifier has the lower loss.
+"""
 
 from __future__ import annotations
 

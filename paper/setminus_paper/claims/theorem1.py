@@ -9,6 +9,7 @@ x, clipped. To first order in the error of the full classifier ``w_x``::
 
 with ``t = p(y=1|x)`` and ``o = p(y=1|z2)``: the first has no term of first order because t minimises the risk. The
 proof's step ``|R(w_x \ w_1) - R(w_x* \ w_1)| <= (1 + gamma) |R(w_x) - R(w_x*)|`` thus cannot hold for large n.
+`setminus.core.importance.generalization_bound` lists the other gaps of the proof.
 """
 
 from __future__ import annotations

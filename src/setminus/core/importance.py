@@ -206,7 +206,7 @@ def generalization_bound(rademacher: float, n: int, m: float, gamma: float, delt
 
         |R(w_x^ \ w_1) - R(w_x* \ w_1)| <= (1 + gamma) * (2 R_n(W) + 2 log(1/m) sqrt(2 log(1/delta) / n))
 
-    Use it to see how the terms scale, not as a guarantee: the proof has two gaps.
+    Use it to see how the terms scale, not as a guarantee: the proof has five gaps.
 
     * The statement bounds 1 / p(x | y), while the proof divides by p(y | x). These are different conditions:
       the second asks every label to be possible everywhere, with probability at least 1 / gamma.
@@ -215,6 +215,12 @@ def generalization_bound(rademacher: float, n: int, m: float, gamma: float, delt
       cancel at the optimum, so the full excess is of second order in the error of w_x (about 1/n); the
       orthogonal classifier does not minimise R, so its risk moves at first order (about 1/sqrt(n)). No
       constant bounds the larger by the smaller. (The rate 1/sqrt(n) of the statement may still be right.)
+    * The excess risk of the full classifier is the sum of two deviations of an empirical risk, each with the bound
+      in brackets. The proof keeps one of them: a factor of 2 is missing.
+    * Both deviations have to be small at once, which a union bound gives with delta / 2 for each. The proof has
+      log(2/delta) in one and log(1/delta) in the other and in the result.
+    * The complexity in such a bound is that of the losses -log w, not of W. The logarithm has a slope of up to 1/m
+      there, and the complexity can be larger by that factor.
 
     Parameters
     ----------
