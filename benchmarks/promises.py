@@ -49,6 +49,14 @@ SHAPES = {
     "even steps": lambda n: np.linspace(0, 1, n),
 }
 """How much of the gap each group has."""
+COVERED = {
+    "equalized_odds_max": "equalized odds (max)",
+    "equalized_odds_sum": "equalized odds (sum)",
+    "equal_opportunity": "equal opportunity",
+    "demographic_parity": "demographic parity",
+    "true_positive_rate": "TPR of a group",
+}
+"""What has an interval."""
 
 
 def run(records: Path, sets: int = 1000, again: str | None = None, only: str = "") -> None:
@@ -91,6 +99,24 @@ def table(records: Path, sets: int = 1000) -> str:
     return "\n".join(lines)
 
 
+def coverage(records: Path, sets: int = 1000) -> str:
+    """The lowest and highest coverage of the intervals over all shapes of the truth, as a table in Markdown."""
+    lines = [
+        "| groups | rows | truths | " + " | ".join(COVERED.values()) + " |",
+        "|---|---|---|" + "---|" * len(COVERED),
+    ]
+    by_size: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    for record in read_records(records):
+        if record["name"] == "interval" and record["config"]["sets"] == sets:
+            size = record["config"]["groups"], record["config"]["rows"]
+            by_size.setdefault(size, []).append(record["metrics"])
+    for (groups, rows), found in sorted(by_size.items()):
+        shares = ([100 * metrics[key]["coverage"]["value"] for metrics in found] for key in COVERED)
+        cells = [f"{min(share):.1f} to {max(share):.1f}" for share in shares]
+        lines.append(f"| {groups} | {rows:,} | {len(found)} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def settings(sets: int) -> Iterator[tuple[str, dict[str, Any], Callable[[], dict[str, Any]]]]:
     """The name, the configuration and the measurement of each setting."""
     for groups, (rows, tolerance) in ((g, pair) for g in GROUPS for pair in zip(ROWS, TOLERANCE[g], strict=True)):
@@ -98,6 +124,9 @@ def settings(sets: int) -> Iterator[tuple[str, dict[str, Any], Callable[[], dict
         yield "certificate", config, lambda config=config: certificates(**config)
         yield "choice", config, lambda config=config: choices(**config)
     for groups, rows, shape in product(GROUPS, ROWS, SHAPES):
+        # of two groups one has the gap, whatever the shape
+        if groups == 2 and shape not in ("none", "one group"):
+            continue
         for gap in (0.0,) if shape == "none" else (0.05, 0.2):
             config = {"rows": rows, "groups": groups, "sets": sets, "shape": shape, "gap": gap}
             yield "interval", config, lambda config=config: intervals(**config)

@@ -295,6 +295,13 @@ def test_the_ratios_of_groups_and_labels_are_1_on_average():
     # of rows in the pair itself: y = 0, then y = 1, each with the groups in order
     pairs = [(y == label) & (group == member) for label in (False, True) for member in (False, True)]
     assert all(ratios[inside, k].mean() > 1.1 for k, inside in enumerate(pairs))
+    # both at once, with one prediction of the attribute model
+    asked, predict = [], proxy.attribute_model_.predict_proba
+    proxy.attribute_model_.predict_proba = lambda X: asked.append(len(X)) or predict(X)
+    proba, again = proxy.predict_with_features(full, rows)
+    assert asked == [4000]
+    np.testing.assert_array_equal(again, ratios)
+    np.testing.assert_array_equal(proba, proxy.predict_proba(rows))
 
 
 def test_of_many_rows_a_part_trains_with_enough_of_a_rare_group():

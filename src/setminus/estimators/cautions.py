@@ -44,7 +44,7 @@ SENTENCES = {
     "floors": ("no decision keeps the floors ({min_lead} and others)", "lower them, or raise the tolerance."),
     "near constant": ("a near constant decision", "{percent:.1f} % of the rows are predicted to be {label}."),
     "levels down": (
-        "the recall of {label} falls by up to {fall:.2f} in a group and rises in none",
+        "out of fold the recall of {label} falls by up to {fall:.2f} in a group and rises in none",
         "the groups are levelled down. {level_up} forbids it.",
     ),
     "largest strength": ("the chosen strength {strength:g} is the largest that was tried", "{larger}"),
@@ -82,8 +82,8 @@ class Caution(UserWarning):
     >>> caution = Caution("levels down", label=1, fall=0.14)
     >>> caution.parts()[1]
     "the groups are levelled down. levelling='up' forbids it."
-    >>> caution.text(OPTIONS, {"1": "hired"})[:20]
-    'the recall of hired '
+    >>> caution.text(OPTIONS, {"1": "hired"})[:32]
+    'out of fold the recall of hired '
     """
 
     def __init__(self, kind: str, **values: Any):

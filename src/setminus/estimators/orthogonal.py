@@ -344,6 +344,10 @@ class OrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         wanted = any(map(needs_groups, self.principals_))
         groups = self._groups(X, sensitive_features) if wanted else None
         full = self.full_.predict_proba(self._full_view(X))
+        part = self.principals_[0]
+        if features and len(self.principals_) == 1 and hasattr(part, "predict_with_features"):
+            proba, known = part.predict_with_features(np.asarray(full, np.float64), self._principal_view(X, part))
+            return full, [proba], known
         found = self._group_features(full, X, groups) if features else None
         return full, self._principal_probas(X, groups), found
 

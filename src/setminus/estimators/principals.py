@@ -414,18 +414,30 @@ class ProxyPrincipal(_AttributePrincipal):
 
     def predict_proba(self, X: Any) -> Proba:
         """The principal probabilities of each row, from X alone."""
+        return self._principal(self._attribute(X))
+
+    def group_features(self, full_proba: Proba, X: Any) -> Proba:
+        """``p(u, y | x) / p(u, y)`` for each pair of label and group; p(u | x) for the other methods."""
+        return self._features(full_proba, self._attribute(X))
+
+    def predict_with_features(self, full_proba: Proba, X: Any) -> tuple[Proba, Proba]:
+        """`predict_proba` and `group_features`: the attribute model, which may be slow, predicts once."""
+        attribute_proba = self._attribute(X)
+        return self._principal(attribute_proba), self._features(full_proba, attribute_proba)
+
+    def _attribute(self, X: Any) -> Proba:
         check_is_fitted(self)
-        attribute_proba = self.attribute_model_.predict_proba(X)[:, self._order]
+        proba: Proba = self.attribute_model_.predict_proba(X)[:, self._order]
+        return proba
+
+    def _principal(self, attribute_proba: Proba) -> Proba:
         if self.method != "score":
             proba: Proba = attribute_proba @ self.group_proba_
         else:
             proba = self.score_model_.predict_proba(_score(attribute_proba))
         return proba
 
-    def group_features(self, full_proba: Proba, X: Any) -> Proba:
-        """``p(u, y | x) / p(u, y)`` for each pair of label and group; p(u | x) for the other methods."""
-        check_is_fitted(self)
-        attribute_proba: Proba = self.attribute_model_.predict_proba(X)[:, self._order]
+    def _features(self, full_proba: Proba, attribute_proba: Proba) -> Proba:
         if self.method != "joint":
             return attribute_proba
         pairs = self.group_prior_[:, None] * self.group_proba_  # p(u, y)
