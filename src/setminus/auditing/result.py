@@ -14,25 +14,17 @@ from setminus.auditing.diagnosis import Calibration, Finding, Overlap, ScoreHist
 from setminus.auditing.impact import ImpactTable
 from setminus.auditing.leakage import Leakage
 from setminus.auditing.rates import Decided, GroupRates, Interval
-from setminus.core import Gap
 from setminus.core.certificate import Certificate, NoiseFloor
 from setminus.core.checks import group_name
-from setminus.core.gaps import gap_key
+from setminus.core.gaps import GAP_NAMES, gap_key
 from setminus.errors import UserError, printable
 
 if TYPE_CHECKING:
     from setminus.charts.picture import Plot
 
-__all__ = ["GAP_NAMES", "Audit"]
+__all__ = ["Audit"]
 
 Floats = NDArray[np.float64]
-
-GAP_NAMES: dict[Gap, str] = {
-    "demographic_parity": "demographic parity gap",
-    "equalized_odds_max": "equalized odds gap (max)",
-    "equalized_odds_sum": "equalized odds gap (sum)",
-    "equal_opportunity": "equal opportunity gap",
-}
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -27,6 +27,7 @@ from setminus.core.checks import check_weights, encode_groups, encode_labels, gr
 from setminus.errors import UserError
 
 __all__ = [
+    "GAP_NAMES",
     "count_table",
     "demographic_parity_from_rates",
     "demographic_parity_from_table",
@@ -43,6 +44,14 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+
+GAP_NAMES: dict[Gap, str] = {
+    "demographic_parity": "demographic parity gap",
+    "equalized_odds_max": "equalized odds gap (max)",
+    "equalized_odds_sum": "equalized odds gap (sum)",
+    "equal_opportunity": "equal opportunity gap",
+}
+"""The gaps of an audit, as text calls them."""
 
 
 def demographic_parity_gap(

@@ -18,11 +18,10 @@ from setminus.auditing.plot import (
     reliability_charts,
     score_charts,
 )
-from setminus.auditing.result import GAP_NAMES
 from setminus.charts.chart import Chart, Line, Mark, Points, Rule, spread_evenly
 from setminus.charts.vega import Figure, figures
 from setminus.core import Gap
-from setminus.core.gaps import gap_key
+from setminus.core.gaps import GAP_NAMES, gap_key
 
 __all__ = [
     "GAPS",
