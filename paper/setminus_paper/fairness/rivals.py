@@ -108,13 +108,16 @@ class LmifrTask(FairTask):
 
     z is sampled from a Gaussian whose mean and variance the encoder gives, ``rate = mean KL(q(z | x) || N(0, 1))``
     bounds I(z; x), ``information = H(u) + mean log adversary(u | z)`` is I(z; u) for the best adversary, and the
-    decoder gets the group beside z, so that z need not hold it. The authors' representation uses no label; the cross
-    entropy is added here so that encoder and head are those of the other methods.
+    decoder gets the group beside z, so that z need not hold it. The authors' representation uses no label. In
+    `two_stages` it does not here either: the head learns from sampled z and predicts from them, and its cross entropy
+    has no gradient for the encoder. Otherwise the cross entropy trains encoder and head together, as in the other
+    methods, and the head predicts from the mean.
     """
 
-    def __init__(self, trials: Trials, budget: float):
+    def __init__(self, trials: Trials, budget: float, *, two_stages: bool = False):
         super().__init__(trials)
         self.budget = budget
+        self.two_stages = two_stages
         n_columns, width, n_latent = self.encoder.sizes
         self.encoder = stacked(partial(mlp, (n_columns, width, 2 * n_latent), nn.Softplus), trials.seeds, stream=2)
         self.decoder = stacked(partial(mlp, (n_latent + 1, width, n_columns), nn.Softplus), trials.seeds, stream=3)
@@ -140,16 +143,14 @@ class LmifrTask(FairTask):
     def step(self, loop: Loop) -> None:
         """Update the adversary first, then the networks, then the prices."""
         x, y, u = loop.batch(self.batches)
-        mean, log_variance = self.encoder(x).chunk(2, dim=-1)
-        noise = torch.stack([torch.randn(mean.shape[1:], generator=generator) for generator in self.noise])
-        z = mean + (log_variance / 2).exp() * noise.to(mean.device)
+        z, mean, log_variance = self._sampled(x, self.noise)
         loop.update("adversary", self._adversary_loss(z.detach(), u).sum())
         rate = (mean**2 + log_variance.exp() - log_variance - 1).sum(-1).mean(1) / 2
         information = self.entropy.to(z.device) - self._adversary_loss(z, u)
         rebuilt = self.decoder(torch.cat([z, u[..., None]], dim=-1))
         reconstruction = binary_cross_entropy_with_logits(rebuilt, x, reduction="none").sum(-1).mean(1)
         loss = (
-            cross_entropy(self.logits(z), y)
+            cross_entropy(self.logits(z.detach() if self.two_stages else z), y)
             + reconstruction
             + self.prices.rate * (rate - RATE_BUDGET)
             + self.prices.information * (information - self.budget)
@@ -158,20 +159,27 @@ class LmifrTask(FairTask):
         self.prices.rise(rate=rate - RATE_BUDGET, information=information - self.budget)
 
     def representation(self, x: torch.Tensor) -> torch.Tensor:
-        """The mean of the encoder's Gaussian."""
+        """The mean of the encoder's Gaussian, or a sample, always with the same noise."""
+        if self.two_stages:
+            return self._sampled(x, [torch.Generator().manual_seed(seed) for seed in self.trials.seeds])[0]
         return self.encoder(x).chunk(2, dim=-1)[0]
+
+    def _sampled(self, x: torch.Tensor, noise: list[torch.Generator]) -> tuple[torch.Tensor, ...]:
+        mean, log_variance = self.encoder(x).chunk(2, dim=-1)
+        drawn = torch.stack([torch.randn(mean.shape[1:], generator=generator) for generator in noise])
+        return mean + (log_variance / 2).exp() * drawn.to(mean.device), mean, log_variance
 
     def _adversary_loss(self, z: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
         return cross_entropy(self.adversary(z).squeeze(-1), u)
 
 
-def lmifr(trials: Trials, *, budget: float, epochs: int = EPOCHS) -> Predictions:
+def lmifr(trials: Trials, *, budget: float, two_stages: bool = False, epochs: int = EPOCHS) -> Predictions:
     """Train within the budgets; a smaller `budget`, nats of I(z; u) that are allowed, is fairer."""
     if not np.isin(trials.x, (0, 1)).all():
         raise UserError(
             "x holds other numbers than 0 and 1", expected="the one-hot encoding, which the decoder predicts"
         )
-    return trained(LmifrTask(trials, budget), epochs)
+    return trained(LmifrTask(trials, budget, two_stages=two_stages), epochs)
 
 
 class RebiasTask(FairTask):

@@ -17,7 +17,7 @@ from setminus_paper.report.adaptation_tables import CHOSEN, ESTIMATES, PAPER_SHI
 
 __all__ = ["RECORDS", "build", "write"]
 
-RECORDS = ("table1", "table2", "table6", "table3", "table4", "table5")
+RECORDS = ("table1", "table2", "table6", "table3", "table4", "table5", "table5_split")
 
 Tables = Mapping[str, Sequence[dict[str, Any]]]
 
@@ -45,7 +45,7 @@ def write(tables: Tables) -> str:
         "tables.md.j2",
         transfer={name: _transfer(tables[name]) for name in ("table1", "table2", "table6") if name in tables},
         adaptation={scale: _adaptation(part) for scale, part in adaptation.by_scale(tables.get("table3", ())).items()},
-        fairness={name: _fairness(tables[name]) for name in ("table4", "table5") if name in tables},
+        fairness={name: _fairness(tables[name]) for name in RECORDS[4:] if name in tables},
     )
 
 
