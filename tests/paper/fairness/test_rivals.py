@@ -10,6 +10,8 @@ from setminus_paper.fairness.rivals import LmifrTask, Multipliers, laftr, lmifr,
 from setminus_paper.fairness.training import trained, vanilla
 from setminus_paper.fairness.trials import measure
 
+from setminus.nn.training import TrainingConfig, train
+
 EPOCHS = 6
 
 
@@ -60,6 +62,18 @@ def test_prices_rise_where_a_budget_is_exceeded_and_stop_at_0():
     assert prices.information[0] > 1
     assert prices.information[1] == 0
     assert torch.equal(prices.rate, torch.ones(2))
+
+
+def test_in_two_stages_the_label_does_not_train_the_encoder_of_lmifr(trials):
+    other = replace(trials, y=1 - trials.y)
+    encoders = {}
+    for two_stages in (True, False):
+        for labels in (trials, other):
+            task = LmifrTask(labels, 0.1, two_stages=two_stages)
+            train(task, TrainingConfig(steps=5, log_every=0))
+            encoders[two_stages, labels is other] = torch.cat([one.flatten() for one in task.encoder.parameters()])
+    assert torch.equal(encoders[True, False], encoders[True, True])
+    assert not torch.equal(encoders[False, False], encoders[False, True])
 
 
 def test_lmifr_refuses_columns_that_its_decoder_cannot_predict(trials):
