@@ -10,6 +10,9 @@ ifneq ($(wildcard ../shared/data),)
 export SETMINUS_DATA ?= $(abspath ../shared/data)
 endif
 
+# the tests start many processes: each would compile the packages anew if no bytecode were kept
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all lint types docs docs-serve dist test-oldest sbom audit fuzz bench mutants picture clean
 

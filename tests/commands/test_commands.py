@@ -272,7 +272,7 @@ def pressed_until_it_ends(process):
 
 
 def test_an_interrupted_fit_leaves_nothing_half_written(tmp_path, people):
-    pd.concat([people] * 200).to_csv(tmp_path / "people.csv", index=False)
+    pd.concat([people] * 40).to_csv(tmp_path / "people.csv", index=False)
     out = tmp_path / "out"
     command = [str(Path(sys.executable).with_name("setminus")), "fit", "people.csv", "--label", "income"]
     process = subprocess.Popen(
