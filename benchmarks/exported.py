@@ -22,7 +22,7 @@ from setminus import export_onnx, onnx_inputs
 from setminus.commands.fit import FitConfig, PrincipalKind
 from setminus.commands.fitting import fit_table
 from setminus.datasets.tabular import adult_table
-from setminus.export.sample import sample_rows
+from setminus.export.onnx import sample_rows
 from setminus.records import append_record, versions
 from setminus.tables.columns import coded_text
 

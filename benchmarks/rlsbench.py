@@ -19,8 +19,8 @@ from setminus.adaptation.domains import DomainData, LabelShift, class_logits, es
 from setminus.adaptation.methods import AdaptationConfig, Dann
 from setminus.adaptation.small_networks import small_networks
 from setminus.adaptation.vada import VadaConfig
-from setminus.nn.batches import Batches
 from setminus.nn.networks import seeded
+from setminus.nn.passes import Batches
 from setminus.nn.training import Loop, TrainingConfig, train
 
 Floats = NDArray[np.float64]

@@ -22,8 +22,8 @@ from setminus_paper.stacked import StackedLayers
 from torch.nn.functional import cross_entropy
 
 from benchmarks.speed import Ratio, table
-from setminus.nn.batches import Batches
 from setminus.nn.networks import mlp, seeded
+from setminus.nn.passes import Batches
 from setminus.nn.training import Loop, Task, TrainingConfig, train
 
 FEATURES = 102

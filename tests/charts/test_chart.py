@@ -17,6 +17,7 @@ from setminus.charts.chart import (
     Surface,
     chart_in_words,
     chart_table,
+    contour,
     kind_colours,
     places,
     sign_of,
@@ -103,3 +104,12 @@ def test_kinds_have_colors_of_their_own():
     for count in (1, 2, 10, 43):
         assert len({*kind_colours(count)}) == count
     assert kind_colours(0) == []
+
+
+def test_a_contour_is_where_the_surface_has_its_level():
+    side = [i / 20 for i in range(-20, 21)]
+    circle = contour(side, side, [[x * x + y * y for x in side] for y in side], 0.5)
+    (ring,) = circle
+    assert ring[0] == ring[-1] and len(ring) > 40
+    assert all(abs(x * x + y * y - 0.5) < 0.005 for x, y in ring)
+    assert contour(side, side, [side for _ in side], 2.0) == []

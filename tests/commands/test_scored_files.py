@@ -82,9 +82,7 @@ def numbers(done):
 
 
 # what is in a Parquet file is read by the same code from there on: one suffices
-@pytest.mark.parametrize(
-    ("name", "positive", "ending"), [*((*one, "csv") for one in FITTED), (*FITTED[0], "parquet")]
-)
+@pytest.mark.parametrize(("name", "positive", "ending"), [*((*one, "csv") for one in FITTED), (*FITTED[0], "parquet")])
 def test_the_audit_counts_what_the_model_decides(command, table, scored, name, positive, ending):
     values, truth, sex = ALPHABETS[name], table[name].to_numpy(), table["sex"].to_numpy()
     model, file = scored(name, positive, ending)

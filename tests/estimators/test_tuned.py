@@ -25,8 +25,8 @@ from setminus import (
     load,
     save,
 )
-from setminus.estimators.folds import stratified_folds
 from setminus.estimators.frontier import Frontier, decide
+from setminus.estimators.orthogonal import stratified_folds
 from setminus.estimators.tuned import STRENGTHS
 from setminus.progress import listen
 

@@ -29,8 +29,8 @@ from setminus import (
     onnx_inputs,
 )
 from setminus.errors import UserError
-from setminus.estimators.default_models import default_classifier
-from setminus.export.sample import sample_rows
+from setminus.estimators.principals import default_classifier
+from setminus.export.onnx import sample_rows
 from setminus.tables.encoding import TableEncoder
 from tests.export.conftest import people
 

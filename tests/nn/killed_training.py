@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from setminus.nn.batches import Batches
+from setminus.nn.passes import Batches
 from setminus.nn.training import Task, TrainingConfig, train
 
 KILLS = 20

@@ -8,8 +8,8 @@ torch = pytest.importorskip("torch")
 
 from torch.nn.functional import cross_entropy  # noqa: E402
 
-from setminus.nn.batches import Batches  # noqa: E402
 from setminus.nn.checkpoints import load_checkpoint  # noqa: E402
+from setminus.nn.passes import Batches  # noqa: E402
 from setminus.nn.training import NotFiniteError, Task, TrainingConfig, train  # noqa: E402
 
 CONFIG = TrainingConfig(steps=12, seed=5, log_every=1)

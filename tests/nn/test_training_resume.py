@@ -14,8 +14,8 @@ torch = pytest.importorskip("torch")
 from torch.nn.functional import cross_entropy  # noqa: E402
 
 from setminus.nn import training as resume  # noqa: E402
-from setminus.nn.batches import Batches  # noqa: E402
 from setminus.nn.checkpoints import load_checkpoint, save_checkpoint  # noqa: E402
+from setminus.nn.passes import Batches  # noqa: E402
 from setminus.nn.training import Task, TrainingConfig, train  # noqa: E402
 
 SCRIPT = Path(__file__).with_name("killed_training.py")

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import save_file
 from torch.nn.functional import mse_loss
 
-from setminus.nn.batches import Batches
+from setminus.nn.passes import Batches
 from setminus.nn.training import NotFiniteError, Task, TrainingConfig, train
 
 RANK = int(os.environ.get("LOCAL_RANK", 0))

@@ -6,8 +6,8 @@ from setminus_paper.stacked import StackedLayers
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from setminus.nn.batches import Batches
 from setminus.nn.networks import mlp, seeded
+from setminus.nn.passes import Batches
 from setminus.nn.training import Task, TrainingConfig, train
 
 SEEDS = 4

@@ -18,7 +18,6 @@ from setminus.adaptation.domains import DomainData, LabelShift, class_logits, es
 from setminus.adaptation.methods import AdaptationConfig, AdaptationTask, Vada
 from setminus.adaptation.vada import VadaConfig, VadaNetworks, vada_step
 from setminus.errors import UserError
-from setminus.nn.batches import Batches
 from setminus.nn.cyclegan import (
     CycleGAN,
     CycleGANWeights,
@@ -29,7 +28,7 @@ from setminus.nn.cyclegan import (
 )
 from setminus.nn.losses import Direction, domain_discriminator_loss, gan_generator_loss
 from setminus.nn.networks import check_images, seeded
-from setminus.nn.passes import adam, frozen, in_float32, running_statistics_kept
+from setminus.nn.passes import Batches, adam, frozen, in_float32, running_statistics_kept
 from setminus.nn.training import Loop
 
 __all__ = ["Adda", "BalancedVada", "Cycada", "semantic_loss"]

@@ -31,8 +31,8 @@ from setminus.datasets.colored_digits import ColoredDigits
 from setminus.datasets.images import resize, to_signed_nchw
 from setminus.datasets.split import Split
 from setminus.datasets.synthetic import GaussianModel
-from setminus.nn.batches import Batches
 from setminus.nn.networks import DigitClassifier, mlp, seeded
+from setminus.nn.passes import Batches
 from setminus.nn.training import Loop, Task, TrainingConfig, train
 from setminus.progress import tracked
 from setminus_paper.data.images import load_images

@@ -31,8 +31,8 @@ from setminus.core.orthogonalize import log_setminus, orthogonalize
 from setminus.datasets.split import Split
 from setminus.estimators.orthogonal import OrthogonalClassifier
 from setminus.estimators.principals import GroupPrincipal
-from setminus.nn.batches import Batches
 from setminus.nn.networks import mlp, seeded
+from setminus.nn.passes import Batches
 from setminus.nn.training import Loop, Task, TrainingConfig, train
 from setminus.progress import tracked
 from setminus_paper.claims.over_seeds import (

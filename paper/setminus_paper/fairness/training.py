@@ -12,8 +12,8 @@ from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from setminus.errors import UserError
-from setminus.nn.batches import Batches
 from setminus.nn.networks import mlp, seeded
+from setminus.nn.passes import Batches
 from setminus.nn.training import Loop, Task, TrainingConfig, train
 from setminus_paper.fairness.trials import Codes, Floats, Part, Predictions, Trials
 from setminus_paper.stacked import StackedLayers

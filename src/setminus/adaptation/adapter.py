@@ -23,8 +23,8 @@ from setminus.adaptation.adapter_parameters import (
     check_parameters,
 )
 from setminus.adaptation.automatic import MASS, Layers, Trainer, choose, common_scale, network_logits
-from setminus.adaptation.domain_classifier import DomainClassifier
 from setminus.adaptation.domain_rows import (
+    DomainClassifier,
     SampleDomain,
     check_sample_domain,
     held_out_rows,

@@ -1,15 +1,18 @@
-"""Rows of two domains by skada's ``sample_domain``: masks, labels, held-out rows, and the accuracy on the target."""
+"""Rows of two domains by skada's ``sample_domain``: masks, labels, held-out rows, decisions and accuracy."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from setminus.errors import UserError
+from setminus.estimators.sklearn_bases import BaseEstimator, ClassifierMixin
 
 __all__ = [
+    "DomainClassifier",
     "SampleDomain",
     "Unknown",
     "check_sample_domain",
@@ -194,3 +197,47 @@ def target_accuracy(
             expected=f"({len(truth)},), none negative, and some above 0 on rows that are scored",
         )
     return float(np.average(truth[known] == answers[known], weights=weights[known]))
+
+
+class DomainClassifier(ClassifierMixin, BaseEstimator):
+    """`predict` and `score` from the `predict_proba` and `classes_` of a subclass."""
+
+    classes_: NDArray[Any]
+    predict_proba: Callable[..., NDArray[Any]]
+    # skada's scorers pass these
+    __metadata_request__fit: ClassVar = {"sample_domain": True}
+    __metadata_request__predict: ClassVar = {"sample_domain": True, "allow_source": True}
+    __metadata_request__predict_proba: ClassVar = {"sample_domain": True, "allow_source": True}
+    __metadata_request__score: ClassVar = {"sample_domain": True, "sample_weight": True, "allow_source": True}
+
+    def predict(self, X: Any, sample_domain: SampleDomain = None, *, allow_source: bool = True) -> NDArray[Any]:
+        """The most probable class of target rows; parameters as in `predict_proba`."""
+        codes = self.predict_proba(X, sample_domain).argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[codes]
+        return labels
+
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        sample_domain: SampleDomain = None,
+        *,
+        sample_weight: Any = None,
+        unknown: Unknown = "raise",
+        allow_source: bool = True,
+    ) -> float:
+        """Accuracy on rows with labels.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features)
+        y : array of shape (n,)
+            Rows with the label -1, which skada gives to target rows, are left out, if -1 is no class of the source.
+        sample_domain, allow_source
+            As in `predict_proba`.
+        sample_weight : array of shape (n,), optional
+        unknown : {"raise", "ignore"}, default="raise"
+            What to do with rows of classes that the source lacks.
+        """
+        predicted = self.predict(X, sample_domain)
+        return target_accuracy(y, predicted, self.classes_, sample_weight=sample_weight, unknown=unknown)

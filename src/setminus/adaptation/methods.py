@@ -26,14 +26,13 @@ from setminus.adaptation.vada import (
     vada_step,
 )
 from setminus.errors import UserError
-from setminus.nn.batches import Batches
 from setminus.nn.losses import (
     conditional_entropy,
     domain_discriminator_loss,
     domain_encoder_loss,
     virtual_adversarial_loss,
 )
-from setminus.nn.passes import adam, in_float32, running_statistics_kept
+from setminus.nn.passes import Batches, adam, in_float32, running_statistics_kept
 from setminus.nn.training import Loop, Task
 
 __all__ = [

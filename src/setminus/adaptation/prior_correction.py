@@ -24,8 +24,8 @@ from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d, validate_data
 
-from setminus.adaptation.domain_classifier import DomainClassifier
 from setminus.adaptation.domain_rows import (
+    DomainClassifier,
     SampleDomain,
     check_sample_domain,
     labels_of_one_kind,

@@ -17,8 +17,8 @@ from setminus.adaptation.adapter_parameters import WITH_PRIOR
 from setminus.adaptation.domains import DomainData, LabelShift
 from setminus.adaptation.methods import METHODS, AdaptationConfig, DirtT
 from setminus.adaptation.vada import VadaNetworks
-from setminus.nn.batches import Batches
 from setminus.nn.networks import DomainDiscriminator, mlp, seeded
+from setminus.nn.passes import Batches
 from setminus.nn.training import TrainingConfig, train
 from setminus.progress import tracked
 

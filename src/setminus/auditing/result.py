@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from setminus.auditing.by_group import Metrics, metrics_by_group
 from setminus.auditing.diagnosis import Calibration, Finding, Overlap, ScoreHistogram, verdict
 from setminus.auditing.impact import ImpactTable
 from setminus.auditing.leakage import Leakage
-from setminus.auditing.rates import Decided, GroupRates, Interval
+from setminus.auditing.rates import Decided, GroupRates, Interval, Metrics, metrics_by_group
 from setminus.core.certificate import Certificate, NoiseFloor
 from setminus.core.checks import group_name
 from setminus.core.gaps import GAP_NAMES, gap_key

@@ -13,6 +13,7 @@ from textwrap import wrap
 from typing import Any
 
 from setminus.charts.chart import (
+    BOUNDARY,
     GREY,
     ROLES,
     SIGNS,
@@ -34,8 +35,8 @@ from setminus.charts.chart import (
     places,
     sign_of,
     spread_evenly,
+    surface_layers,
 )
-from setminus.charts.surface import BOUNDARY, surface_layers
 
 __all__ = ["CONFIG", "INK", "SCHEMA", "Figure", "Spec", "figures", "legend", "vega_lite", "view"]
 

@@ -155,7 +155,7 @@ def _show(
     measured: dict[str, Records], parts: dict[str, Part], out: Path, picture: Path | None, display: Display
 ) -> None:
     """The page, the picture, and the numbers in the terminal; at last where the page is."""
-    from setminus.commands.models_table import show_models
+    from setminus.commands.fit import show_models
     from setminus.report.page import write_page
 
     with tracked("write the page"):

@@ -147,7 +147,7 @@ def export(
 def _sample(model: Any, path: Path | None, **options: Any) -> pa.Table:
     """Rows as the model takes them, from a file or made from what the model knows."""
     if path is None:
-        from setminus.export.sample import sample_rows
+        from setminus.export.onnx import sample_rows
 
         return sample_rows(model)
     from setminus.tables.columns import check_names, coded_text

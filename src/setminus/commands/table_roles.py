@@ -20,8 +20,7 @@ from setminus.estimators.groupings import Groupings
 from setminus.estimators.groups import Groups
 from setminus.tables.columns import FLAGS, ColumnSummary, check_names, coded_text, describe, is_text, plain, to_text
 from setminus.tables.drift import unseen_fraction
-from setminus.tables.encoding import TableEncoder
-from setminus.tables.leaks import LEAK, single_column_auc
+from setminus.tables.encoding import LEAK, TableEncoder, single_column_auc
 from setminus.tables.numerals import DecimalSign
 from setminus.tables.reading import Table
 

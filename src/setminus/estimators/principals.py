@@ -9,23 +9,25 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Literal
 
+import narwhals as nw
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import KBinsDiscretizer
+from sklearn.preprocessing import KBinsDiscretizer, OrdinalEncoder, StandardScaler
 from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
 from setminus.core.checks import check_weights, group_name
 from setminus.errors import UserError
-from setminus.estimators.default_models import default_classifier
 from setminus.estimators.groups import UNSEEN, Groups, check_every_class, group_frequencies, rows_with_groups
 from setminus.estimators.sklearn_bases import BaseEstimator, ClassifierMixin
 
@@ -35,6 +37,7 @@ __all__ = [
     "calibrated",
     "check_classes",
     "check_known_labels",
+    "default_classifier",
     "fit_part",
     "needs_groups",
     "takes_groups",
@@ -491,3 +494,51 @@ def _score(attribute_proba: Proba) -> Proba:
     log_proba = np.log(np.clip(attribute_proba, 1e-6, 1))
     score: Proba = np.clip(log_proba[:, :-1] - log_proba[:, -1:], -3, 3)
     return score
+
+
+MAX_LEVELS = 250
+"""Levels of a category at most, the rare ones together: gradient boosting takes 255."""
+
+
+def default_classifier(X: Any, random_state: int = 0) -> Any:
+    """Gradient boosting for X; columns of a frame that hold neither numbers nor truth values are categories.
+
+    Parameters
+    ----------
+    X : array or frame of shape (n, d)
+    random_state : int, default=0
+
+    Returns
+    -------
+    classifier
+        Not fitted. It takes unseen categories and missing values.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"age": [30, 30] * 50, "job": ["miner", "nurse"] * 50})
+    >>> model = default_classifier(people).fit(people, ["m", "f"] * 50)
+    >>> model.predict(people[:2]).tolist()
+    ['m', 'f']
+    >>> default_classifier([[1.0]])
+    HistGradientBoostingClassifier(random_state=0)
+    """
+    frame = nw.from_native(X, pass_through=True, eager_only=True)
+    if not isinstance(frame, nw.DataFrame):
+        return HistGradientBoostingClassifier(random_state=random_state)
+    kinds = {name: frame[:, at].dtype for at, name in enumerate(frame.columns)}
+    words = [name for name, kind in kinds.items() if not (kind.is_numeric() or kind == nw.Boolean)]
+    if not words:
+        return HistGradientBoostingClassifier(random_state=random_state)
+    encoder = OrdinalEncoder(
+        handle_unknown="use_encoded_value",
+        unknown_value=np.nan,
+        encoded_missing_value=np.nan,
+        max_categories=MAX_LEVELS,
+    )
+    # the categories come first, then the other columns
+    return make_pipeline(
+        # scaled, which changes no split: passed through as they are, columns of arrow would not become numbers
+        make_column_transformer((encoder, words), remainder=StandardScaler()),
+        HistGradientBoostingClassifier(categorical_features=[*range(len(words))], random_state=random_state),
+    )

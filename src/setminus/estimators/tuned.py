@@ -21,7 +21,6 @@ from setminus.core.checks import OnViolation
 from setminus.core.gaps import rates
 from setminus.errors import UserError
 from setminus.estimators.cautions import Caution, NotCertified, group_cautions
-from setminus.estimators.folds import Parts, check_folds, out_of_fold_parts, stratified_folds
 from setminus.estimators.frontier import (
     MIN_LOG,
     Candidates,
@@ -33,7 +32,18 @@ from setminus.estimators.frontier import (
 from setminus.estimators.group_offsets import LinearGoal, offset_path
 from setminus.estimators.groupings import Groupings, needed_labels
 from setminus.estimators.groups import SmallGroups
-from setminus.estimators.orthogonal import Columns, OrthogonalClassifier, PrincipalMixin, Proba, subtract, tags_like
+from setminus.estimators.orthogonal import (
+    Columns,
+    OrthogonalClassifier,
+    Parts,
+    PrincipalMixin,
+    Proba,
+    check_folds,
+    out_of_fold_parts,
+    stratified_folds,
+    subtract,
+    tags_like,
+)
 from setminus.estimators.principals import check_classes
 from setminus.estimators.search import Costs, Floors, Problem, scorer_of, search
 from setminus.estimators.sklearn_bases import BaseEstimator, ClassifierMixin

@@ -10,7 +10,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from setminus.errors import UserError
-from setminus.nn.batches import Batches
+from setminus.nn.passes import Batches
 from setminus.nn.training import Loop, Task
 
 __all__ = ["Environment", "EnvironmentConfig", "EnvironmentTask", "Erm", "check_environments"]

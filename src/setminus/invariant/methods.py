@@ -12,7 +12,7 @@ from setminus.errors import UserError
 from setminus.invariant.environments import Environment, EnvironmentConfig, EnvironmentTask, Erm
 from setminus.invariant.gradient_matching import Fish, FishConfig, Mldg, MldgConfig
 from setminus.invariant.trm import Trm, TrmConfig
-from setminus.nn.batches import Batches
+from setminus.nn.passes import Batches
 from setminus.nn.training import TrainingConfig, train
 
 __all__ = ["METHODS", "Method", "fit_invariant"]

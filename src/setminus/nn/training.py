@@ -15,8 +15,8 @@ from lightning_fabric import Fabric
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from setminus.errors import UserError
-from setminus.nn.batches import Batches
 from setminus.nn.checkpoints import has_checkpoint, load_checkpoint, remove_leftovers, save_checkpoint
+from setminus.nn.passes import Batches
 from setminus.progress import Work, tracked
 
 __all__ = [

@@ -11,16 +11,15 @@ import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import PackageNotFoundError, version
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from setminus.errors import MissingExtraError, UserError
-from setminus.scale.part_files import part_folder, part_path, score_part
+from setminus.scale.part_files import part_folder, read_parts, score_part
 from setminus.scale.scorers import Parts, Scorer
 from setminus.tables.drift import Drift
-from setminus.tables.reading import Table, open_table
+from setminus.tables.reading import Table
 
 __all__ = ["dask_parts"]
 
@@ -66,28 +65,27 @@ def dask_parts(
 
     with part_folder(target) as folder, _client(scheduler, folder) as client:
         table = table.seekable(folder)
-        copied = table.as_text() if as_text else table
         # packed here, so that a scorer that a worker cannot unpack fails in the task, whose error is reported; and in
         # a task of its own, so that a long list of parts is not sent with each of them
         job = client.submit(bytes, cloudpickle.dumps((table, scorer, needed, folder)), pure=False)
-        starts = table.starts[:-1]
-        # a Parquet file may have row groups of no rows
-        indices = [index for index, (first, last) in enumerate(pairwise(table.starts)) if last > first]
-        futures = [client.submit(_score_part, job, index, pure=False, priority=-index) for index in indices]
-        try:
-            for index, future in zip(indices, futures, strict=True):
-                try:
-                    drift = future.result()
-                except KilledWorker as error:
-                    raise UserError(
-                        f"every worker that scored the rows from {starts[index] + 1:,} of {table.path.name} died",
-                        do="give workers more memory, or write the file in smaller row groups.",
-                    ) from error
-                yield copied.part(index, kept), open_table(part_path(folder, index)).read(), drift
-                part_path(folder, index).unlink()
-                future.release()
-        finally:
-            client.cancel(futures)
+
+        def work(indices: list[int]) -> Iterator[Drift]:
+            futures = [client.submit(_score_part, job, index, pure=False, priority=-index) for index in indices]
+            try:
+                for index, future in zip(indices, futures, strict=True):
+                    try:
+                        yield future.result()
+                    except KilledWorker as error:
+                        raise UserError(
+                            f"every worker that scored the rows from {table.starts[index] + 1:,} of {table.path.name} "
+                            "died",
+                            do="give workers more memory, or write the file in smaller row groups.",
+                        ) from error
+                    future.release()
+            finally:
+                client.cancel(futures)
+
+        yield from read_parts(table, kept, as_text, folder, work)
 
 
 def _score_part(job: bytes, index: int) -> Drift:

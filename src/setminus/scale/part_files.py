@@ -6,25 +6,51 @@ import functools
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from setminus.scale.scorers import Scorer, score_rows
+from setminus.scale.scorers import Parts, Scorer, score_rows
 from setminus.tables.drift import Drift
-from setminus.tables.reading import Table
+from setminus.tables.reading import Table, open_table
 from setminus.tables.writing import writing
 
-__all__ = ["limit_blas", "part_folder", "part_path", "score_part"]
+__all__ = ["limit_blas", "part_folder", "read_parts", "score_part"]
+
+
+def read_parts(
+    table: Table, kept: list[str], as_text: bool, folder: Path, work: Callable[[list[int]], Iterable[Drift]]
+) -> Parts:
+    """Rows to keep, their scores and their drift, part by part in order.
+
+    Parameters
+    ----------
+    table : Table
+    kept : list of str
+        The columns to give back.
+    as_text : bool
+        Whether to give them back as they stand in a CSV.
+    folder : Path
+        Where workers write the scores, by `score_part`.
+    work : callable
+        From the parts with rows to their drifts, in order: each once the scores of its part are written.
+    """
+    copied = table.as_text() if as_text else table
+    # a Parquet file may have row groups of no rows
+    indices = [index for index, (first, last) in enumerate(pairwise(table.starts)) if last > first]
+    for index, drift in zip(indices, work(indices), strict=True):
+        yield copied.part(index, kept), open_table(_part_path(folder, index)).read(), drift
+        _part_path(folder, index).unlink()
 
 
 def score_part(table: Table, scorer: Scorer, needed: list[str], folder: Path, index: int) -> Drift:
     """Score one part and write the scores; repeated after a worker died, it writes the same file again."""
     limit_blas()
     scores, drift = score_rows(scorer, table.part(index, needed), table.starts[index], table.path.name)
-    with writing(part_path(folder, index)) as writer:
+    with writing(_part_path(folder, index)) as writer:
         writer.write(scores)
     return drift
 
@@ -36,7 +62,7 @@ def limit_blas() -> None:
     threadpool_limits(1, user_api="blas")
 
 
-def part_path(folder: Path, index: int) -> Path:
+def _part_path(folder: Path, index: int) -> Path:
     """Where the scores of a part are."""
     return folder / f"part-{index:08d}.arrow"
 

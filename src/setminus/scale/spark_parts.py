@@ -8,17 +8,16 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from setminus.errors import MissingExtraError, UserError
-from setminus.scale.part_files import part_folder, part_path, score_part
+from setminus.scale.part_files import part_folder, read_parts, score_part
 from setminus.scale.scorers import Parts, Scorer, score_rows
 from setminus.tables.drift import Drift
-from setminus.tables.reading import Table, open_table
+from setminus.tables.reading import Table
 
 __all__ = ["score_frame", "spark_parts"]
 
@@ -40,32 +39,26 @@ def spark_parts(
 
     Parameters
     ----------
-    table : Table
-    scorer : Scorer
-    kept, needed : list of str
-        The columns to give back, and those that the scorer needs.
-    as_text : bool
-        Whether to give columns back as they stand in a CSV.
-    target : Path
-        The output; the folder of the parts is made next to it.
+    table, scorer, kept, needed, as_text, target
+        As of `dask_parts`.
     master : str or None
         Spark's address of a cluster. None takes the session that is active, or starts 2 threads here.
     """
     with part_folder(target) as folder, _session(master) as session:
         table = table.seekable(folder)
-        copied = table.as_text() if as_text else table
         task = functools.partial(_outcome, functools.partial(score_part, table, scorer, needed, folder))
         context = session.sparkContext
-        # a Parquet file may have row groups of no rows
-        indices = [index for index, (first, last) in enumerate(pairwise(table.starts)) if last > first]
         at_once = PARTS_PER_WORKER * max(WORKERS, context.defaultParallelism)
-        for start in range(0, len(indices), at_once):
-            some = indices[start : start + at_once]
-            for index, outcome in zip(some, context.parallelize(some, len(some)).map(task).collect(), strict=True):
-                if isinstance(outcome, UserError):
-                    raise outcome
-                yield copied.part(index, kept), open_table(part_path(folder, index)).read(), outcome
-                part_path(folder, index).unlink()
+
+        def work(indices: list[int]) -> Iterator[Drift]:
+            for start in range(0, len(indices), at_once):
+                some = indices[start : start + at_once]
+                for outcome in context.parallelize(some, len(some)).map(task).collect():
+                    if isinstance(outcome, UserError):
+                        raise outcome
+                    yield outcome
+
+        yield from read_parts(table, kept, as_text, folder, work)
 
 
 def _outcome(work: Callable[[int], Drift], index: int) -> Drift | UserError:

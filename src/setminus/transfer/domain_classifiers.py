@@ -28,9 +28,8 @@ from torch.nn.functional import cross_entropy
 from torch.optim.swa_utils import update_bn
 
 from setminus.errors import UserError
-from setminus.nn.batches import Batches
 from setminus.nn.networks import DigitClassifier, seeded
-from setminus.nn.passes import in_float32
+from setminus.nn.passes import Batches, in_float32
 from setminus.nn.training import Loop, Task, TrainingConfig, train
 from setminus.transfer.networks import signed
 

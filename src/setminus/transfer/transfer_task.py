@@ -14,10 +14,9 @@ import torch
 from torch import nn
 
 from setminus.errors import UserError
-from setminus.nn.batches import Batches
 from setminus.nn.cyclegan import AdversarialTerm, CycleGAN, CycleGANWeights, cyclegan_step, plain_adversarial
 from setminus.nn.losses import Direction, log_density_ratio, orthogonal_generator_loss
-from setminus.nn.passes import adam, in_float32
+from setminus.nn.passes import Batches, adam, in_float32
 from setminus.nn.training import Loop, Task
 from setminus.transfer.networks import signed
 
