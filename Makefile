@@ -56,11 +56,11 @@ dist: $(VENV)/.installed-dev ## sdist and wheel of both packages, checked, and t
 
 OLDEST := build/oldest
 CORE_TESTS := tests/core tests/auditing tests/estimators tests/tables tests/test_files.py tests/test_records.py
-test-oldest: $(VENV)/.installed-dev ## the core tests with the lowest versions that pyproject.toml promises
+test-oldest: $(VENV)/.installed-dev ## the core tests with the lowest versions that pyproject.toml promises; WORKERS=2
 	$(INSTALL) --group oldest
 	$(BIN)/uv venv --clear --python $(BIN)/python $(OLDEST)
 	$(BIN)/uv pip install --python $(OLDEST)/bin/python --resolution lowest-direct -e ".[cli,fast,scale]" --group core-tests
-	OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n 2 $(CORE_TESTS)
+	OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n $(or $(WORKERS),2) $(CORE_TESTS)
 
 audit: $(VENV)/.installed-dev ## known weaknesses of the pinned dependencies, by pip-audit; asks PyPI's advisories
 	$(INSTALL) --group audit
