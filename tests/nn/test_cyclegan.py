@@ -118,6 +118,23 @@ def test_a_margin_is_a_repeated_edge_that_is_cut_off_again(build):
     torch.testing.assert_close(network(images), network.layers(by_hand)[..., 1:31, 1:31])
 
 
+@pytest.mark.parametrize("size", [28, 48])
+def test_the_lowest_level_is_the_convolution_it_stands_for(size):
+    images, fast = torch.randn(2, 3, size, size), UNetGenerator(size, width=4)
+    plain, n_replaced = copy.deepcopy(fast), 0
+    for module in plain.modules():
+        for kind in (torch.nn.Conv2d, torch.nn.ConvTranspose2d):
+            if isinstance(module, kind) and type(module) is not kind:
+                module.__class__, n_replaced = kind, n_replaced + 1
+    # 48 pixels are halved to 3, where the whole kernel is used
+    assert n_replaced == (2 if size == 28 else 1)
+    for network in (fast, plain):
+        network(images).square().mean().backward()
+    torch.testing.assert_close(fast(images), plain(images), atol=1e-5, rtol=1e-4)
+    for one, other in zip(fast.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(one.grad, other.grad, atol=1e-5, rtol=1e-3)
+
+
 def test_each_image_is_for_itself():
     images = torch.randn(3, 3, 32, 32)
     for network in (UNetGenerator(32, width=2), PatchDiscriminator(width=2)):
@@ -238,6 +255,19 @@ def test_without_the_identity_term_its_passes_are_saved():
     torch.testing.assert_close(with_identity.total - 5 * with_identity.terms["identity"], without.total)
 
 
+def test_the_identity_term_of_a_part_is_that_of_every_so_many_images():
+    networks = CycleGAN(
+        *(DigitGenerator(width=4, norm="group") for _ in range(2)), *(DigitDiscriminator(width=4) for _ in range(2))
+    )
+    real_a, real_b = torch.rand(2, 8, 3, 28, 28)
+    part = generator_losses(networks, real_a, real_b, CycleGANWeights(identity_part=4)).terms
+    some = generator_losses(networks, real_a[::4], real_b[::4]).terms
+    whole = generator_losses(networks, real_a, real_b).terms
+    torch.testing.assert_close(part["identity"], some["identity"])
+    torch.testing.assert_close(part["cycle"], whole["cycle"])
+    assert not torch.isclose(part["identity"], whole["identity"], rtol=1e-4)
+
+
 def test_the_adversarial_term_can_be_the_orthogonal_one():
     networks = doubled(seeded(0, digits))
     a, b = images(16)
@@ -296,5 +326,7 @@ def test_steps_lower_the_consistency_losses(precision):
 
 
 def test_weights_below_zero_are_refused():
-    with pytest.raises(ValueError, match=r"cycle is -1, identity is 5\.0: expected weights of 0 or more"):
+    with pytest.raises(ValueError, match=r"cycle is -1, identity is 5\.0, .*: expected weights of 0 or more"):
         CycleGANWeights(cycle=-1)
+    with pytest.raises(ValueError, match="identity_part is 0"):
+        CycleGANWeights(identity_part=0)

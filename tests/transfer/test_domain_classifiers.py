@@ -13,7 +13,7 @@ from setminus.datasets.images import to_signed_nchw
 
 torch = pytest.importorskip("torch")
 
-from setminus.nn.networks import DigitClassifier, GaussianNoise, seeded  # noqa: E402
+from setminus.nn.networks import DigitClassifier, GaussianNoise, PhotoClassifier, seeded  # noqa: E402
 from setminus.transfer import domain_classifiers  # noqa: E402
 from setminus.transfer.domain_classifiers import (  # noqa: E402
     ClassifierConfig,
@@ -102,6 +102,46 @@ def test_a_network_with_noise_of_its_own_comes_out_the_same_whatever_was_drawn_b
         config = ClassifierConfig(width=4, epochs=1, batch_size=16)
         fitted.append(fit_domain_classifier(x, y, config, seed=0, network=network).state_dict())
     assert all(torch.equal(one, other) for one, other in zip(*(state.values() for state in fitted), strict=True))
+
+
+def striped(n, shares, seed):
+    """A square of either color on a flat or a striped ground, with noise; each factor follows the domain by a share."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(2, size=n)
+    z1, z2 = (np.where(rng.random(n) < share, y, 1 - y) for share in shares)
+    rows = (np.arange(16) + rng.integers(8, size=(n, 1))) // 4 % 2
+    x = rng.normal(0, 0.25, (n, 3, 16, 16)) + 0.3 * np.where(z2[:, None], rows - 0.5, 0)[:, None, :, None]
+    x[:, 0, 5:11, 5:11] += np.where(z1, 0.6, -0.6)[:, None, None]
+    return torch.from_numpy(x.clip(-1, 1)).float(), y, z1, z2
+
+
+def test_shifts_and_blends_make_the_ratio_right_on_pictures_that_a_translation_makes():
+    x, y, z1, _ = striped(600, (0.95, 0.9), seed=0)
+    new, _, new_z1, new_z2 = striped(300, (0.5, 0.5), seed=9)
+    rare, exact = new_z1 != new_z2, np.where(new_z2, -1, 1) * math.log(9)
+    weights = torch.from_numpy(overlap_weights(z1, y)).float()
+    right, error = {}, {}
+    for more in (False, True):
+        config = ClassifierConfig(epochs=20, batch_size=64, average=0.95, shift=2 * more, mixup=more)
+        network = seeded(0, lambda: PhotoClassifier(width=8))
+        fitted = fit_domain_classifier(x, torch.from_numpy(y), config, seed=0, weights=weights, network=network)
+        log_a, log_b = log_proba(fitted, new).numpy().T
+        right[more] = np.mean(((log_a > log_b) == (exact > 0))[rare])
+        error[more] = np.abs(log_a - log_b - exact).mean()
+    assert right[True] > 0.95 and right[False] < 0.75
+    assert error[True] < 1.2 < error[False]
+
+
+def test_shifted_images_are_windows_of_the_images_with_repeated_edges():
+    images = torch.arange(2 * 3 * 5 * 4).reshape(2, 3, 5, 4).float()
+    torch.manual_seed(0)
+    found = torch.stack([domain_classifiers._shifted(images, 1) for _ in range(60)])
+    padded = torch.nn.functional.pad(images, (1,) * 4, mode="replicate")
+    windows = [padded[..., top : top + 5, left : left + 4] for top in range(3) for left in range(3)]
+    for k in range(2):
+        seen = [[bool(torch.equal(one[k], window[k])) for window in windows].index(True) for one in found]
+        assert set(seen) == set(range(9))
+    assert domain_classifiers._shifted(images, 0) is images
 
 
 MODEL = ColoredDigits(lambda_digit=0.6, lambda_background=0.8)

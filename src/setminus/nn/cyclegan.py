@@ -9,7 +9,7 @@ from typing import Literal
 
 import torch
 from torch import nn
-from torch.nn.functional import pad
+from torch.nn.functional import linear, pad
 
 from setminus.errors import UserError
 from setminus.nn.losses import Direction, cycle_loss, gan_discriminator_loss, gan_generator_loss, identity_loss
@@ -194,8 +194,10 @@ class UNetGenerator(nn.Module):  # type: ignore[misc]
         widths = [width * min(2**level, 8) for level in range(n_levels)]
         # a map of one pixel, at the bottom of a power of 2, is its own mean: no InstanceNorm there
         inner: nn.Module = nn.Sequential(
-            nn.LeakyReLU(0.2), nn.Conv2d(widths[-2], widths[-1], 4, 2, padding=1), *_up(widths[-1], widths[-2])
+            nn.LeakyReLU(0.2), _DownToPixel(widths[-2], widths[-1], 4, 2, padding=1), *_up(widths[-1], widths[-2])
         )
+        if side == 2**n_levels:
+            inner[3] = _UpFromPixel(widths[-1], widths[-2], 4, 2, padding=1, bias=False)
         for level in range(n_levels - 2, 0, -1):
             above, here = widths[level - 1], widths[level]
             down = [nn.LeakyReLU(0.2), nn.Conv2d(above, here, 4, 2, padding=1, bias=False), nn.InstanceNorm2d(here)]
@@ -261,6 +263,26 @@ class _Across(nn.Module):  # type: ignore[misc]
         return torch.cat([x, self.inner(x)], dim=1)
 
 
+MIDDLE = (..., slice(1, 3), slice(1, 3))
+"""Of a 4 x 4 kernel: the rest of it meets only the padding of 2 x 2 pixels."""
+
+
+class _DownToPixel(nn.Conv2d):  # type: ignore[misc]
+    """The same convolution, of 2 x 2 pixels as one product of matrices: five times as fast."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.shape[-2:] != (2, 2):
+            return super().forward(x)
+        return linear(x.flatten(1), self.weight[MIDDLE].flatten(1), self.bias)[..., None, None]
+
+
+class _UpFromPixel(nn.ConvTranspose2d):  # type: ignore[misc]
+    """The same transposed convolution of one pixel, likewise."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x.flatten(1) @ self.weight[MIDDLE].flatten(1)).view(len(x), -1, 2, 2)
+
+
 def _up(n_inputs: int, n_outputs: int) -> list[nn.Module]:
     return [
         nn.ReLU(),
@@ -310,14 +332,20 @@ class CycleGANWeights:
     cycle : float, default=10.0
     identity : float, default=5.0
         With 0, its two passes are skipped.
+    identity_part : int, default=1
+        The identity loss is taken of one in so many images of a batch: its passes are a third of the generators'.
     """
 
     cycle: float = 10.0
     identity: float = 5.0
+    identity_part: int = 1
 
     def __post_init__(self) -> None:
-        if not (self.cycle >= 0 and self.identity >= 0):
-            raise UserError(f"cycle is {self.cycle}, identity is {self.identity}", expected="weights of 0 or more")
+        if not (self.cycle >= 0 and self.identity >= 0 and self.identity_part >= 1):
+            raise UserError(
+                f"cycle is {self.cycle}, identity is {self.identity}, identity_part is {self.identity_part}",
+                expected="weights of 0 or more, a part of 1 or more",
+            )
 
 
 @dataclass(frozen=True)
@@ -381,8 +409,9 @@ def generator_losses(
     """
     weights = weights or CycleGANWeights()
     if weights.identity:
-        fake_b, b_from_b = _images(networks.a_to_b, real_a, real_b)
-        fake_a, a_from_a = _images(networks.b_to_a, real_b, real_a)
+        some_a, some_b = (real[:: weights.identity_part] for real in (real_a, real_b))
+        fake_b, b_from_b = _images(networks.a_to_b, real_a, some_b)
+        fake_a, a_from_a = _images(networks.b_to_a, real_b, some_a)
     else:
         (fake_b,), (fake_a,) = _images(networks.a_to_b, real_a), _images(networks.b_to_a, real_b)
     (b_again,), (a_again,) = _images(networks.a_to_b, fake_a), _images(networks.b_to_a, fake_b)
@@ -396,7 +425,7 @@ def generator_losses(
     }
     total = terms["a_to_b"] + terms["b_to_a"] + weights.cycle * terms["cycle"]
     if weights.identity:
-        terms["identity"] = identity_loss(real_a, a_from_a, real_b, b_from_b)
+        terms["identity"] = identity_loss(some_a, a_from_a, some_b, b_from_b)
         total = total + weights.identity * terms["identity"]
     return GeneratorLosses(total, terms, fake_a, fake_b)
 

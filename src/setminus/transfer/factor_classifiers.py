@@ -176,8 +176,8 @@ Role = Literal["change", "keep"]
 """Whether the column's factor is changed or kept."""
 
 BATCH_SIZE = 64
-MAX_EPOCHS = 20
-"""A limit against overfitting where there are few images."""
+SHIFT = 1 / 14
+"""Largest shift of a training image, as a share of its side: 2 pixels of 28."""
 
 
 @dataclass(frozen=True)
@@ -206,8 +206,8 @@ class FactorClassifiers:
     ----------
     modules : dict of str to Module
         "column" (or a ready "principal"), "judge_domain", "judge_column", and "judge_rest", of the domain without the
-        column; "domain" where the column is to change; "kept" and "judge_kept" of a second column, which is kept, in
-        place of the last two.
+        column; where the column is to change, "rest" likewise, or "domain" if there is a ready principal or the column
+        alone separates the domains; "kept" and "judge_kept" of a second column, which is kept, in place of these.
     factors : dict of str to Factor
         Of "column", and of "kept".
     domain_prior : list of two numbers
@@ -229,7 +229,9 @@ class FactorClassifiers:
         r"""The log of P(z2) / Q(z2), for the generators.
 
         To keep a column, z2 is that column. To change it without another that is kept, z1 is the column and z2 every
-        other difference: ``full \ principal``.
+        other difference: ``full \ principal``. One classifier whose training images are weighted by the inverse of the
+        principal's probability estimates that without a quotient, which is far off on combinations of factors that are
+        rare in training, and these are what a translation makes. The quotient is taken where the principal is given.
 
         Parameters
         ----------
@@ -247,6 +249,8 @@ class FactorClassifiers:
             return OrthogonalRatio(self._by("column"), clamp=bounds)
         if "kept" in self.modules:
             return OrthogonalRatio(self._by("kept"), clamp=bounds)
+        if "rest" in self.modules:
+            return OrthogonalRatio(self.modules["rest"], clamp=bounds)
         principal = self.modules.get("principal") or self._by("column")
         return PairRatio(
             self.modules["domain"],
@@ -304,7 +308,7 @@ def fit_factor_classifiers(
     width : int
         Channels of the classifiers' first layers.
     steps : int
-        Training steps of each classifier, at most twenty epochs.
+        Training steps of each classifier, about.
     seed : int
     principal : Module, optional
         A fitted classifier of the domain by the factor to change, in place of the column's.
@@ -320,10 +324,16 @@ def fit_factor_classifiers(
 
     def fit(part: Part, target: Ints, weights: NDArray[Any] | None, seed: int, n_classes: int = 2) -> nn.Module:
         batches = max(1, len(target) // BATCH_SIZE)
-        epochs = min(MAX_EPOCHS, math.ceil(steps / batches))
-        # the window of the moving average is a fixed share of all steps
-        average = max(0.5, 1 - 8 / (epochs * batches))
-        config = ClassifierConfig(width=width, epochs=epochs, batch_size=BATCH_SIZE, average=average)
+        epochs = math.ceil(steps / batches)
+        config = ClassifierConfig(
+            width=width,
+            epochs=epochs,
+            batch_size=BATCH_SIZE,
+            # its window is a fixed share of all steps
+            average=max(0.5, 1 - 8 / (epochs * batches)),
+            shift=max(1, round(SHIFT * size)),
+            mixup=True,
+        )
         rows = None if weights is None else torch.from_numpy(weights).float()
         network = classifier_for(size, width, seed=seed, n_classes=n_classes)
         return fit_domain_classifier(part.x, torch.from_numpy(target), config, seed=seed, weights=rows, network=network)
@@ -357,9 +367,11 @@ def fit_factor_classifiers(
     folders = train.in_folders
     modules["judge_domain"] = fit(folders, folders.y, None, other)
     if "kept" not in modules:
-        modules["judge_rest"] = fit(folders, folders.y, _without_column(folders, modules["judge_column"]), other)
+        weights = _without_column(folders, modules["judge_column"])
+        modules["judge_rest"] = fit(folders, folders.y, weights, other)
         if role == "change":
-            modules["domain"] = fit(folders, folders.y, None, seed)
+            direct = principal is None and weights is not None
+            modules["rest" if direct else "domain"] = fit(folders, folders.y, weights if direct else None, seed)
     domain_prior = (np.bincount(folders.y, minlength=2) / len(folders.y)).tolist()
     found = FactorClassifiers(modules, factors, domain_prior, principal_prior, accuracy)
     judged = held_out.in_folders
@@ -409,14 +421,12 @@ def check_principal(principal: nn.Module, probe: torch.Tensor) -> None:
 def _without_column(folders: Part, column: nn.Module) -> NDArray[np.float64] | None:
     """Weights under which the column predicts nothing of the domain, by labels, and by predictions where there is none.
 
-    A classifier with these weights learns the other differences directly. The quotient of two classifiers would be
-    exact as well, but is far off on the rare combinations of factors, which is what a translation makes.
+    A classifier with these weights learns the other differences alone. None where the column separates the domains.
     """
     z = np.where(folders.z == UNLABELLED, log_proba(column, folders.x).argmax(1).numpy(), folders.z)
     try:
         return overlap_weights(z, folders.y)
     except UserError:
-        # the column alone separates the domains
         return None
 
 

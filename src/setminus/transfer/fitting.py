@@ -21,7 +21,7 @@ from setminus.datasets.split import UNLABELLED
 from setminus.datasets.two_factor_folder import LabelledImages
 from setminus.errors import UserError
 from setminus.nn.checkpoints import has_checkpoint
-from setminus.nn.cyclegan import CycleGAN
+from setminus.nn.cyclegan import CycleGAN, CycleGANWeights
 from setminus.nn.passes import Precision, fast_precision
 from setminus.nn.training import Loop, Observer, Outcome, TrainingConfig, train
 from setminus.progress import tracked
@@ -180,6 +180,8 @@ N_LOGGED = 200
 """Logged losses of a training, about."""
 CLIP = 1.0
 """Largest norm of a gradient: one bad batch must not undo a thousand good ones."""
+IDENTITY_PART = 4
+"""See `CycleGANWeights`."""
 FREE = ("steps", "every", "baseline")
 """Settings that may change when a training is resumed."""
 
@@ -256,7 +258,7 @@ class TranslationConfig:
     held_out: float = 0.2
     judged: int = 256
     classifier_width: int = 16
-    classifier_steps: int = 400
+    classifier_steps: int = 300
     seed: int = 0
     precision: Precision | None = None
     device: Device = "cpu"
@@ -411,7 +413,13 @@ def fit_translation(
     judged = [_some(images, config.judged, config.seed) for images in (held_out.a, held_out.b)]
     counts = {"a": len(train_part.a), "b": len(train_part.b), "a_held": len(judged[0]), "b_held": len(judged[1])}
     judge = TranslationJudge(classifiers, config.role, *judged)
-    settings = TransferConfig(batch_size=config.batch_size, rate=config.rate, seed=config.seed, decay_end=config.steps)
+    settings = TransferConfig(
+        batch_size=config.batch_size,
+        rate=config.rate,
+        weights=CycleGANWeights(identity_part=IDENTITY_PART),
+        seed=config.seed,
+        decay_end=config.steps,
+    )
     data = (train_part.a, train_part.b, settings)
     log_ratio = classifiers.log_ratio(config.role, config.clamp)
     if checked is not None:
