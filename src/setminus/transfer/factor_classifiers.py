@@ -367,11 +367,10 @@ def fit_factor_classifiers(
     folders = train.in_folders
     modules["judge_domain"] = fit(folders, folders.y, None, other)
     if "kept" not in modules:
-        weights = _without_column(folders, modules["judge_column"])
-        modules["judge_rest"] = fit(folders, folders.y, weights, other)
+        modules["judge_rest"] = fit(folders, folders.y, _without_column(folders, modules["judge_column"]), other)
         if role == "change":
-            direct = principal is None and weights is not None
-            modules["rest" if direct else "domain"] = fit(folders, folders.y, weights if direct else None, seed)
+            weights = None if principal is not None else _without_column(folders, modules["column"])
+            modules["domain" if weights is None else "rest"] = fit(folders, folders.y, weights, seed)
     domain_prior = (np.bincount(folders.y, minlength=2) / len(folders.y)).tolist()
     found = FactorClassifiers(modules, factors, domain_prior, principal_prior, accuracy)
     judged = held_out.in_folders
