@@ -188,7 +188,7 @@ FREE = ("steps", "every", "baseline")
 
 WARM_UP = 3
 """Steps that are timed before the training, less the first."""
-DEFAULT_STEPS, DEFAULT_BATCH, DEFAULT_RATE, DEFAULT_WIDTH = 1_000, 16, 5e-4, 24
+DEFAULT_STEPS, DEFAULT_BATCH, DEFAULT_RATE, DEFAULT_WIDTH = 400, 16, 5e-4, 16
 """As in `OrthogonalTranslator`; ``python -m benchmarks translators`` is there to measure them."""
 
 Device = Literal["auto", "cpu", "cuda", "mps"]

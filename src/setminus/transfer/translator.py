@@ -57,13 +57,13 @@ class OrthogonalTranslator(BaseEstimator):
         logits of shape (n, 2). It takes the place of the one that is learned from the labels of `change`.
     principal_prior : (float, float) or "uniform", default="uniform"
         Frequencies of the domains in the data that `principal` was fitted on.
-    steps : int, default=1000
+    steps : int, default=400
         Number of training steps.
     batch_size : int, default=16
         Pictures of each domain in a step.
     learning_rate : float, default=5e-4
         Of generators and discriminators; it falls to zero over the second half of the steps.
-    width : int, default=24
+    width : int, default=16
         Channels of the first layers.
     every : int, optional
         Steps between two evaluations; by default a quarter of all.
@@ -123,10 +123,10 @@ class OrthogonalTranslator(BaseEstimator):
         *,
         principal: Any = None,
         principal_prior: Any = "uniform",
-        steps: int = 1000,
+        steps: int = 400,
         batch_size: int = 16,
         learning_rate: float = 5e-4,
-        width: int = 24,
+        width: int = 16,
         every: int | None = None,
         baseline: bool = False,
         device: Literal["auto", "cpu", "cuda", "mps"] = "auto",
