@@ -42,10 +42,6 @@ def gan_discriminator_loss(real_logits: torch.Tensor, fake_logits: torch.Tensor)
     real_logits, fake_logits : Tensor of any shape
         The discriminator on real images, and on generated ones that were detached from their generator.
 
-    Returns
-    -------
-    Tensor of shape ()
-
     Examples
     --------
     >>> gan_discriminator_loss(torch.zeros(4), torch.zeros(6)) / math.log(2)
@@ -64,10 +60,6 @@ def gan_generator_loss(fake_logits: torch.Tensor) -> torch.Tensor:
     ----------
     fake_logits : Tensor of any shape
         The discriminator on generated images.
-
-    Returns
-    -------
-    Tensor of shape ()
 
     Examples
     --------
@@ -179,10 +171,6 @@ def orthogonal_generator_loss(fake_logits: torch.Tensor, log_ratio: torch.Tensor
     fake_logits, log_ratio, direction
         See `orthogonal_logits`.
 
-    Returns
-    -------
-    Tensor of shape ()
-
     Examples
     --------
     >>> fake_logits = torch.tensor([0.3, -0.4])
@@ -203,10 +191,6 @@ def domain_discriminator_loss(
         The discriminator on features of each domain, detached from their encoder.
     source_weights : Tensor of the shape of `source_logits`, optional
         Of mean 1 over the rows that a batch is drawn from: ``-mean(weights * log D(source))``.
-
-    Returns
-    -------
-    Tensor of shape ()
 
     Examples
     --------
@@ -230,10 +214,6 @@ def domain_encoder_loss(
         The discriminator on features of each domain.
     source_weights : Tensor of the shape of `source_logits`, optional
         As in `domain_discriminator_loss`.
-
-    Returns
-    -------
-    Tensor of shape ()
 
     Examples
     --------
@@ -271,10 +251,6 @@ def cycle_loss(a: torch.Tensor, a_again: torch.Tensor, b: torch.Tensor, b_again:
     a_again, b_again : Tensor
         The same images after both generators; of the same shapes.
 
-    Returns
-    -------
-    Tensor of shape ()
-
     Examples
     --------
     >>> cycle_loss(torch.zeros(2), torch.tensor([1.0, -2.0]), torch.zeros(3), torch.zeros(3))
@@ -293,10 +269,6 @@ def identity_loss(a: torch.Tensor, a_from_a: torch.Tensor, b: torch.Tensor, b_fr
     a_from_a, b_from_b : Tensor
         ``b_to_a(a)`` and ``a_to_b(b)``: what each generator makes of an image that is already where it should be.
 
-    Returns
-    -------
-    Tensor of shape ()
-
     Examples
     --------
     >>> identity_loss(torch.zeros(2), torch.zeros(2), torch.zeros(2), torch.tensor([0.0, 4.0]))
@@ -312,10 +284,6 @@ def conditional_entropy(logits: torch.Tensor) -> torch.Tensor:
     ----------
     logits : Tensor of shape (..., C)
         Finite logits, or log-probabilities, which `log_softmax` leaves as they are.
-
-    Returns
-    -------
-    Tensor of shape ()
 
     Examples
     --------
@@ -360,10 +328,6 @@ def virtual_adversarial_loss(
         ``classifier(x)`` where it is there already.
     generator : torch.Generator, optional
         Where the first directions come from, on the device of `x`; torch's global one by default.
-
-    Returns
-    -------
-    Tensor of shape ()
 
     Notes
     -----

@@ -68,14 +68,6 @@ def sees_whole_batch(network: nn.Module) -> bool:
 
     That is where one of torch's own normalisations takes statistics over the batch, or keeps running ones.
 
-    Parameters
-    ----------
-    network : Module
-
-    Returns
-    -------
-    bool
-
     Examples
     --------
     >>> sees_whole_batch(torch.nn.BatchNorm2d(3)), sees_whole_batch(torch.nn.BatchNorm2d(3).eval())
@@ -89,10 +81,6 @@ def sees_whole_batch(network: nn.Module) -> bool:
 @contextmanager
 def running_statistics_kept(*networks: nn.Module) -> Iterator[None]:
     """Within it, normalisations use the statistics of their batch as before, but do not remember them.
-
-    Parameters
-    ----------
-    *networks : Module
 
     Examples
     --------
@@ -122,10 +110,6 @@ def frozen(*networks: nn.Module) -> Iterator[None]:
     """What is computed within it has gradients through these networks, but none for their weights.
 
     A player's loss does not need the gradients of the other player's weights, nor the time that they take.
-
-    Parameters
-    ----------
-    *networks : Module
 
     Examples
     --------
@@ -163,14 +147,6 @@ def fast_precision(device: str | torch.device = "cpu") -> Precision:
     A CPU has bfloat16 where it knows AMX (Intel, from 2023) or AVX512-BF16 (AMD, from 2022); elsewhere it would be
     emulated, and slow. Weights stay in float32 either way.
 
-    Parameters
-    ----------
-    device : str or torch.device, default="cpu"
-
-    Returns
-    -------
-    {"bf16-mixed", "32-true"}
-
     Examples
     --------
     >>> fast_precision("meta")
@@ -191,15 +167,6 @@ def autocast(precision: Precision, device: str | torch.device = "cpu") -> Abstra
 
     Within one such context torch keeps the bfloat16 copies of weights that it made, hence does not see an update.
 
-    Parameters
-    ----------
-    precision : {"bf16-mixed", "32-true"}
-    device : str or torch.device, default="cpu"
-
-    Returns
-    -------
-    context manager
-
     Examples
     --------
     >>> with autocast("bf16-mixed"):
@@ -217,14 +184,6 @@ def autocast(precision: Precision, device: str | torch.device = "cpu") -> Abstra
 def in_float32(x: torch.Tensor) -> torch.Tensor:
     """The same numbers with float32's digits or more, for losses: a mean in bfloat16 has three.
 
-    Parameters
-    ----------
-    x : Tensor
-
-    Returns
-    -------
-    Tensor
-
     Examples
     --------
     >>> in_float32(torch.zeros(1, dtype=torch.bfloat16)).dtype, in_float32(torch.zeros(1, dtype=torch.float64)).dtype
@@ -241,10 +200,6 @@ def prepare(images_or_network: Placed) -> Placed:
     Parameters
     ----------
     images_or_network : Tensor of shape (n, channels, height, width) or Module
-
-    Returns
-    -------
-    The same module, or a tensor.
 
     Examples
     --------
@@ -268,10 +223,6 @@ def adam(
     betas : (float, float), default=(0.5, 0.999)
         The paper's, throughout.
     weight_decay : float, default=0.0
-
-    Returns
-    -------
-    torch.optim.Adam
 
     Examples
     --------
