@@ -176,6 +176,8 @@ Role = Literal["change", "keep"]
 """Whether the column's factor is changed or kept."""
 
 BATCH_SIZE = 64
+MAX_EPOCHS = 60
+"""A limit where there are few images, which are soon learned."""
 SHIFT = 1 / 14
 """Largest shift of a training image, as a share of its side: 2 pixels of 28."""
 
@@ -308,7 +310,7 @@ def fit_factor_classifiers(
     width : int
         Channels of the classifiers' first layers.
     steps : int
-        Training steps of each classifier, about.
+        Training steps of each classifier, at most sixty epochs.
     seed : int
     principal : Module, optional
         A fitted classifier of the domain by the factor to change, in place of the column's.
@@ -324,7 +326,7 @@ def fit_factor_classifiers(
 
     def fit(part: Part, target: Ints, weights: NDArray[Any] | None, seed: int, n_classes: int = 2) -> nn.Module:
         batches = max(1, len(target) // BATCH_SIZE)
-        epochs = math.ceil(steps / batches)
+        epochs = min(MAX_EPOCHS, math.ceil(steps / batches))
         config = ClassifierConfig(
             width=width,
             epochs=epochs,
