@@ -3,11 +3,20 @@
 import csv
 
 import numpy as np
+import pytest
 
 from setminus.datasets.colored_digits import ColoredDigits
 from setminus.datasets.two_factor_folder import LabelledImages
 
 VALUES = {"digit": ("red", "blue"), "background": ("green", "brown")}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_epochs():
+    """For modules that import it: classifiers of so plain pictures are trained for seconds, not minutes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("setminus.transfer.factor_classifiers.MAX_EPOCHS", 12)
+        yield
 
 
 def painted_squares(n, size=12, seed=0, lambda_digit=0.8):

@@ -10,7 +10,7 @@ Image = pytest.importorskip("PIL.Image")
 
 import setminus.commands.transfer as translating  # noqa: E402
 from setminus import OrthogonalTranslator  # noqa: E402
-from tests.made_pictures import write_folders  # noqa: E402
+from tests.made_pictures import few_epochs, write_folders  # noqa: E402, F401
 
 SMALL = ["--size", "16", "--width", "4", "--batch-size", "8", "--steps", "4", "--every", "2"]
 

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 import setminus  # noqa: E402
 from setminus import OrthogonalTranslator  # noqa: E402
-from tests.made_pictures import VALUES, painted_squares  # noqa: E402
+from tests.made_pictures import VALUES, few_epochs, painted_squares  # noqa: E402, F401
 
 TINY = {"steps": 4, "batch_size": 8, "width": 4, "every": 2, "device": "cpu"}
 
