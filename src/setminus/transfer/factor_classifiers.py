@@ -371,8 +371,8 @@ def fit_factor_classifiers(
     if "kept" not in modules:
         modules["judge_rest"] = fit(folders, folders.y, _without_column(folders, modules["judge_column"]), other)
         if role == "change":
-            weights = None if principal is not None else _without_column(folders, modules["column"])
-            modules["domain" if weights is None else "rest"] = fit(folders, folders.y, weights, seed)
+            balanced = None if principal is not None else _without_column(folders, modules["column"])
+            modules["domain" if balanced is None else "rest"] = fit(folders, folders.y, balanced, seed)
     domain_prior = (np.bincount(folders.y, minlength=2) / len(folders.y)).tolist()
     found = FactorClassifiers(modules, factors, domain_prior, principal_prior, accuracy)
     judged = held_out.in_folders
