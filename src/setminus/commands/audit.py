@@ -371,7 +371,7 @@ def _audit(config: AuditConfig, seconds: dict[str, float], command: str, filing:
         )
     notes = found.notes
     if result.n_unknown_group:
-        notes.append(f"{result.n_unknown_group:,} rows without a group are in no rate and no gap")
+        notes.append(f"{result.n_unknown_group:,} rows without a group that is compared are in no rate and no gap")
     audited = result.to_dict()
     record = run_record(
         "audit",

@@ -351,7 +351,7 @@ class Groups:
         if self.merged:
             found.append(f"small groups ({few}) are merged into {OTHER!r}: {_counted(self.merged)}")
         if self.dropped:
-            found.append(f"small groups ({few}) train the model and count in no gap: {_counted(self.dropped)}")
+            found.append(f"small groups ({few}) count in no gap: {_counted(self.dropped)}")
         return found
 
     def _edges(self, index: int, column: SensitiveColumn, y_codes: Codes, labels: Sequence[int]) -> list[float] | None:
