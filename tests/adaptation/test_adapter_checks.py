@@ -21,7 +21,7 @@ class EveryFifthRowIsTarget(OrthogonalAdapter):
 @pytest.mark.filterwarnings("ignore:sample_domain is missing")
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
 @parametrize_with_checks(
-    [OrthogonalAdapter(steps=40, learning_rate=0.02), EveryFifthRowIsTarget(steps=40, learning_rate=0.02)]
+    [OrthogonalAdapter(steps=25, learning_rate=0.03), EveryFifthRowIsTarget(steps=25, learning_rate=0.03)]
 )
 def test_scikit_learn_check(estimator, check):
     check(estimator)
