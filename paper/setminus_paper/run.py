@@ -108,9 +108,6 @@ def train_run(
     from setminus.nn.training import TrainingConfig, train
 
     machine = _MACHINE.get()
-    if machine.kind == "cuda":
-        # for reproducible matrix products; read when the first one is computed
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     if settings.get("precision", "") is None:
         settings["precision"] = fast_precision(machine.kind)
     if machine.steps is not None:
@@ -122,6 +119,8 @@ def train_run(
         devices=machine.devices,
         threads=machine.threads,
         checkpoint_every=CHECKPOINT_EVERY if folder else 0,
+        # some operations have no reproducible form on other devices
+        deterministic=machine.kind == "cpu",
     )
     return train(task, config, folder=folder, resume=True, observers=observers), config.precision
 

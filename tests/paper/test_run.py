@@ -300,9 +300,9 @@ def test_the_machine_reaches_the_training(monkeypatch):
     torch = pytest.importorskip("torch")
     seen = []
     monkeypatch.setattr("setminus.nn.training.train", lambda task, config, **options: seen.append(config))
-    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", "")
     with runner.on(Machine("cuda", devices=2, threads=3)):
         train_run(line_fit(torch), steps=5, precision=None)
     train_run(line_fit(torch), steps=5)
     assert [(one.accelerator, one.devices, one.threads) for one in seen] == [("cuda", 2, 3), ("cpu", 1, 1)]
+    assert [one.deterministic for one in seen] == [False, True]
     assert Machine("auto").kind in ("cpu", "cuda", "mps")

@@ -14,8 +14,9 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from setminus.errors import UserError
 from setminus.nn.networks import mlp, seeded
 from setminus.nn.passes import Batches
-from setminus.nn.training import Loop, Task, TrainingConfig, train
+from setminus.nn.training import Loop, Task
 from setminus_paper.fairness.trials import Codes, Floats, Part, Predictions, Trials
+from setminus_paper.run import train_run
 from setminus_paper.stacked import StackedLayers
 
 __all__ = [
@@ -192,7 +193,7 @@ def trained(task: FairTask, epochs: int = EPOCHS) -> Predictions:
     """Train for some epochs and predict after each of them."""
     start = time.perf_counter()
     per_epoch = len(task.batches)
-    train(task, TrainingConfig(steps=epochs * per_epoch, log_every=0, evaluate_every=per_epoch))
+    train_run(task, steps=epochs * per_epoch, log_every=0, evaluate_every=per_epoch)
     validation, test = (np.stack(epochs, axis=1) for epochs in zip(*task.predicted, strict=True))
     seconds = (time.perf_counter() - start) / len(task.trials.seeds)
     return Predictions(Part.of(validation), Part.of(test), seconds)

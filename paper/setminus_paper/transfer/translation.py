@@ -15,11 +15,12 @@ from torch import nn
 
 from setminus.datasets.images import from_signed_nchw
 from setminus.nn.cyclegan import CycleGAN
-from setminus.nn.passes import Precision, fast_precision
-from setminus.nn.training import Outcome, TrainingConfig, train
+from setminus.nn.passes import Precision
+from setminus.nn.training import Outcome
 from setminus.transfer.fitting import strip_png
 from setminus.transfer.networks import translate
 from setminus.transfer.transfer_task import TransferConfig, TransferTask
+from setminus_paper.run import train_run
 from setminus_paper.transfer.evaluation import TransferJudge
 
 __all__ = ["JOB", "ROWS", "RestingTranslation", "Row", "Source", "Translation", "translated"]
@@ -101,15 +102,16 @@ def translated(
         log_ratio=log_ratio,
         judge=judge,
     )
-    config = TrainingConfig(
+    outcome, _ = train_run(
+        task,
+        str(seed),
         steps=size.steps,
         seed=seed,
         log_every=size.evaluate_every,
         evaluate_every=size.evaluate_every,
-        precision=size.precision or fast_precision(),
+        precision=size.precision,
         clip=size.clip if isinstance(size, RestingTranslation) else None,
     )
-    outcome = train(task, config)
     return {
         **_scores(outcome),
         "losses": {name: [round(entry[name], 4) for entry in outcome.history] for name in outcome.history[0]},
