@@ -87,7 +87,8 @@ class Caution(UserWarning):
     """
 
     def __init__(self, kind: str, **values: Any):
-        self.kind, self.values = kind, values
+        self.kind: str = kind
+        self.values: dict[str, Any] = values
         super().__init__(self.text())
 
     def text(self, words: Mapping[str, str] = PYTHON, labels: Mapping[str, str] | None = None) -> str:
