@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help demo test test-all lint types docs docs-serve dist test-oldest sbom audit fuzz bench mutants picture clean
 
 help: ## list these targets
-	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
+	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
 demo: $(VENV)/.installed-demo ## the tour: a model made fair, claims checked, digits recolored, a new class mix; a page about it, within 6 minutes after installation
 	@$(BIN)/setminus demo
