@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from setminus.datasets.split import Split
+from setminus.errors import UserError
 from setminus.nn.cyclegan import CycleGAN
 from setminus.nn.networks import GaussianNoise, PhotoClassifier, seeded
 from setminus.progress import tracked
@@ -46,6 +47,8 @@ from setminus_paper.transfer.translation import ROWS, Row, Source, Translation, 
 
 __all__ = ["SIZES", "Faces", "Size", "runs"]
 
+MIN_DEVIATION = 1e-3
+"""Of a log ratio over faces, in nats: less is one value for all of them."""
 LONG = ("vanilla", "orthogonal_oracle")
 """Rows trained at full length; the others have `Size.short_steps`."""
 
@@ -277,9 +280,17 @@ def oracle_accuracy(oracles: tuple[nn.Module, nn.Module], faces: Faces) -> dict[
 
 
 def by_group(ratio: nn.Module, faces: Faces) -> dict[str, list[float]]:
-    """The log ratio on held-out faces of each group: it should be large for the hair of A, small for that of B."""
+    """The log ratio on held-out faces of each group: it should be large for the hair of A, small for that of B.
+
+    One value for all faces is refused: its classifier diverged, and the row would be plain CycleGAN under another name.
+    """
     with torch.no_grad():
         values = torch.cat([ratio(signed(part)) for part in image_tensor(faces.test.x).split(256)]).numpy()
+    if not values.std() > MIN_DEVIATION:
+        raise UserError(
+            f"the log ratio is {values.mean():.3g} for all {len(values)} faces (deviation {values.std():.1g})",
+            expected="a ratio that depends on the face; its classifier diverged or saw weights of few rows",
+        )
     groups = [values[groups_of(faces.test) == k] for k in range(len(GROUPS))]
     return {
         "mean": [round(float(one.mean()), 4) for one in groups],

@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+import torch
 from setminus_paper.data.celeba import CELEBA, CELEBA_GH
 from setminus_paper.transfer import faces, table2, table6
 from setminus_paper.transfer.faces import Size
@@ -107,6 +108,16 @@ def test_without_a_principal_classifier_the_ratio_would_tell_both():
     alone = faces.by_group(Alone(full, full), found)["mean"]
     taken_out = faces.by_group(orthogonal, found)["mean"]
     assert spread(taken_out) < 0.5 * spread(alone)
+
+
+def test_a_ratio_without_variance_is_refused():
+    class Diverged(torch.nn.Module):
+        def forward(self, images):
+            return torch.full((len(images),), 2.1972)
+
+    found = faces.load_faces(CELEBA_GH, SIZE.pixels, 0)
+    with pytest.raises(ValueError, match=r"the log ratio is 2.2 for all .* expected a ratio that depends on the face"):
+        faces.by_group(Diverged(), found)
 
 
 def test_an_oracles_classifiers_are_of_one_network_which_no_judge_is():
