@@ -172,7 +172,8 @@ def test_help_teaches(command):
         "table4",
         "laboratory",
         "--scale",
-        "quick|paper",
+        "quick|large|paper",
+        "--device",
         "Example: setminus reproduce fig2a",
         "after a stop",
     ):
