@@ -1,9 +1,12 @@
 """What `pip install setminus` brings: the library alone, whose commands work without the rest of this repository."""
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 import tarfile
+import venv
 import zipfile
 from pathlib import Path
 
@@ -139,6 +142,20 @@ def test_every_command_but_one_works_from_the_wheel_alone(wheel, dependencies, t
     done = run(wheel, dependencies, tmp_path, *lines)
     assert {line: (code, err) for line, (code, _, err) in done.items() if code} == {}
     assert (tmp_path / "styles" / "report.html").is_file() and (tmp_path / "adapted" / "model.report.html").is_file()
+
+
+def test_the_wheel_works_where_pip_installed_it(packages, dependencies, tmp_path):
+    """As `make dist` does, with the dependencies that are here instead of fetched ones."""
+    venv.create(tmp_path, with_pip=False)
+    python = tmp_path / ("Scripts" if os.name == "nt" else "bin") / "python"
+    install = [sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-index", "--no-deps"]
+    subprocess.run([*install, packages[f"setminus-{setminus.__version__}-py3-none-any.whl"]], check=True)
+    where = [python, "-I", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    place = subprocess.run(where, check=True, capture_output=True, text=True).stdout.strip()
+    Path(place, "dependencies.pth").write_text(str(dependencies))
+    smoke = shutil.copy(ROOT / "tests" / "release_smoke.py", tmp_path)
+    done = subprocess.run([python, "-I", smoke], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0 and "works from its wheel" in done.stdout, done.stderr
 
 
 def test_reproduce_says_in_two_lines_how_to_install_it(wheel, dependencies, tmp_path):
