@@ -20,6 +20,7 @@ from setminus.estimators.groups import (
     drop_columns,
     group_frequencies,
     known_columns,
+    rows_with_groups,
     sensitive_columns,
     take_columns,
 )
@@ -234,7 +235,7 @@ def test_a_bin_short_of_a_class_is_joined_with_the_next():
 
 def test_what_does_not_fit_is_named():
     groups, _ = learned(np.array(["f", "m"] * 5))
-    with pytest.raises(ValueError, match="sensitive_features has 3 rows, y has 4"):
+    with pytest.raises(ValueError, match="sensitive_features has 3 rows, y has 4: expected one group for each row"):
         Groups().learn(["f", "m", "f"], np.zeros(4, dtype=int))
     with pytest.raises(ValueError, match="has 2 columns, it had 1 at fit time"):
         groups.codes([["f", "m"], ["m", "f"]])
@@ -471,3 +472,8 @@ def test_principals_learn_from_rows_with_a_group_and_predict_the_others_by_the_p
     np.testing.assert_allclose(principal.predict_proba(None, sensitive_features=["m", None]), [[0.5, 0.5], [0.5, 0.5]])
     with pytest.raises(ValueError, match="unseen group 'x' in 1 rows"):
         principal.predict_proba(None, sensitive_features=["x", None])
+
+
+def test_as_many_groups_as_rows_also_where_one_is_missing():
+    with pytest.raises(ValueError, match="sensitive_features has 2 rows, y has 3: expected one group for each row"):
+        rows_with_groups(None, [0, 1, 1], ["f", None], None)

@@ -369,3 +369,33 @@ def test_the_default_proxy_handles_the_text_columns_of_a_frame_and_can_be_saved(
     numbers = frame[["age"]]
     model = OrthogonalClassifier(LogisticRegression(), ProxyPrincipal()).fit(numbers, y, sensitive_features=sex)
     assert model.predict(numbers).shape == (600,)
+
+
+def test_a_principal_predicts_the_most_probable_class_and_needs_a_group_for_each_row():
+    group, y = np.repeat(["f", "m"], 50), np.repeat(["no", "yes", "no", "yes"], [40, 10, 5, 45])
+    principal = GroupPrincipal().fit(np.zeros((100, 1)), y, sensitive_features=group)
+    assert principal.predict(np.zeros((3, 1)), sensitive_features=["m", "f", "m"]).tolist() == ["yes", "no", "yes"]
+    with pytest.raises(ValueError, match="sensitive_features has 99 rows, y has 100: expected one group for each row"):
+        GroupPrincipal().fit(np.zeros((100, 1)), y, sensitive_features=group[:99])
+
+
+def test_weights_reach_what_a_proxy_learns_of_group_and_label():
+    rng = np.random.default_rng(0)
+    group, y = rng.integers(0, 2, 600), rng.integers(0, 2, 600)
+    rows = rng.normal(size=(600, 2)) + group[:, None]
+    times = np.where((group == 1) & (y == 1), 5, 1)
+    known = FrozenEstimator(LogisticRegression().fit(rows, group))
+    full = LogisticRegression().fit(rows, y).predict_proba(rows)
+    weighted, repeated, plain = (
+        ProxyPrincipal(known)
+        .fit(rows[which], y[which], sensitive_features=group[which], sample_weight=weights)
+        .group_features(full, rows)
+        for which, weights in (
+            (np.arange(600), times.astype(float)),
+            (np.repeat(np.arange(600), times), None),
+            (np.arange(600), None),
+        )
+    )
+    # the smoothed p(y | u) counts rows
+    np.testing.assert_allclose(weighted, repeated, rtol=0.02)
+    assert abs(weighted / plain - 1).max() > 0.1

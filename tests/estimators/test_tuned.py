@@ -596,7 +596,7 @@ def test_costs_move_the_threshold_and_another_threshold_drops_the_certificate(fr
     ("change", "message"),
     [
         ({"confidence": 0.3}, "confidence is 0.3: expected a number from 0.5 to below 1, or None"),
-        ({"uncertified": "hope"}, "expected 'warn' or 'raise'"),
+        ({"uncertified": "hope"}, "uncertified is 'hope': expected 'warn' or 'raise'"),
         ({"levelling": "down"}, "expected None or 'up'"),
         ({"min_lead": 2}, "min_lead is 2: expected a share from 0 to 1"),
         ({"costs": {"fp": 1}}, "expected two positive numbers"),
