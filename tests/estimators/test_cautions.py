@@ -1,5 +1,6 @@
 """Warnings of a tuned classifier name settings as Python or as options, and classes by their names."""
 
+import pickle
 import string
 
 import numpy as np
@@ -56,3 +57,11 @@ def test_levelling_down_and_constants_are_found(after, kinds):
     # a group whose recall rises: not levelled down
     chosen[0, 1] = [10, 90]
     assert "levels down" not in [one.kind for one in group_cautions(table(0.8), chosen, [0, 1], 1)]
+
+
+def test_another_process_can_make_both_again():
+    caution = Caution("levels down", label=1, fall=0.14)
+    for one in (caution, NotCertified(caution, OPTIONS)):
+        again = pickle.loads(pickle.dumps(one))
+        assert type(again) is type(one) and str(again) == str(one)
+    assert str(Caution(*caution.args)) == str(caution)

@@ -74,8 +74,8 @@ class Caution(UserWarning):
     ----------
     kind : str
         A key of `SENTENCES`.
-    **values
-        What fills the sentence; ``label`` is a class.
+    values : mapping, optional
+        What fills the sentence, here or by name; ``label`` is a class.
 
     Examples
     --------
@@ -86,10 +86,14 @@ class Caution(UserWarning):
     'out of fold the recall of hired '
     """
 
-    def __init__(self, kind: str, **values: Any):
+    def __init__(self, kind: str, values: Mapping[str, Any] | None = None, **named: Any):
         self.kind: str = kind
-        self.values: dict[str, Any] = values
-        super().__init__(self.text())
+        self.values: dict[str, Any] = {**(values or {}), **named}
+        # its arguments, so that another process can make it again
+        super().__init__(kind, self.values)
+
+    def __str__(self) -> str:
+        return self.text()
 
     def text(self, words: Mapping[str, str] = PYTHON, labels: Mapping[str, str] | None = None) -> str:
         """The sentence; `labels` are the names of classes that stand for codes."""
@@ -109,9 +113,12 @@ class NotCertified(UserError):
     """No decision is certified, and an error was asked for."""
 
     def __init__(self, caution: Caution, words: Mapping[str, str] = PYTHON):
-        self.caution = caution
+        self.caution, self._words = caution, words
         came, do = caution.parts(words)
         super().__init__(came, do=do)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return NotCertified, (self.caution, dict(self._words))
 
 
 def group_cautions(before: Floats, after: Floats, classes: list[Any], selected: int) -> list[Caution]:
