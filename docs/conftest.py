@@ -20,6 +20,8 @@ def pytest_collection_modifyitems(items):
 def own_folder(tmp_path):
     """A page writes its files to a folder of its own; SETMINUS_PICTURES=docs renews the pictures that it saves."""
     folder = Path.cwd()
+    for name in ("results", "examples"):  # what pages read
+        (tmp_path / name).symlink_to(Path(__file__).parents[1] / name)
     os.chdir(os.environ.get("SETMINUS_PICTURES", tmp_path))
     yield
     os.chdir(folder)
