@@ -113,7 +113,8 @@ class NotCertified(UserError):
     """No decision is certified, and an error was asked for."""
 
     def __init__(self, caution: Caution, words: Mapping[str, str] = PYTHON):
-        self.caution, self._words = caution, words
+        self.caution: Caution = caution
+        self._words: Mapping[str, str] = words
         came, do = caution.parts(words)
         super().__init__(came, do=do)
 
