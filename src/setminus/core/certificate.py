@@ -51,7 +51,7 @@ class NoiseFloor:
     expected : float
         The noise floor: the mean.
     quantile : float
-        In 95 % of samples the gap is below: a smaller gap cannot be told from chance.
+        In 95 % of samples the gap is below: a smaller gap may be chance.
     """
 
     expected: float

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["OrthogonalTranslator", "Ready"]
 
 MIN_SIDE, MAX_SIDE = 12, 256
-"""Pixels per side of arrays; below, no channel could be told from a row."""
+"""Pixels per side of arrays; below, channels and rows could be confused."""
 FOLDER_SIZE = 64
 DIRECTIONS = {"b": "a_to_b", "a": "b_to_a"}
 Ready = Callable[[dict[str, Any]], object]
