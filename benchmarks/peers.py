@@ -282,8 +282,8 @@ def _ours(name: str, known: bool, **options: Any) -> Method:
     return Method(name, partial(tuned, known=known, **options), needs_attribute=known, config=options)
 
 
-_SEARCH = {"confidence": None, "min_lead": 0.0}
-"""The search alone: no peer has a floor of usefulness, or a promise."""
+_SEARCH = {"confidence": None, "min_lead": 0.0, "min_rate_ratio": 0.0}
+"""The search alone: no peer has floors of usefulness, or a promise."""
 _PROMISE = {"confidence": 0.95}
 """The defaults."""
 OURS = (

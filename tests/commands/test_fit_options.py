@@ -17,7 +17,7 @@ from setminus.tables.reading import open_table
 
 SHARED = (
     *("constraint", "agg", "tolerance", "constraint_over", "small_groups", "confidence", "uncertified", "scoring"),
-    *("min_lead", "min_selection_rate", "max_selection_rate", "min_recall"),
+    *("min_lead", "min_rate_ratio", "min_selection_rate", "max_selection_rate", "min_recall"),
 )
 
 

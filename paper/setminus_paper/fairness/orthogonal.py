@@ -172,6 +172,7 @@ def tuned_boosting(trials: Trials, *, tolerance: float = TOLERANCE) -> Predictio
             tolerance=tolerance,
             confidence=None,
             min_lead=0,
+            min_rate_ratio=0,
             group_offsets=False,
             random_state=seed,
         )

@@ -119,6 +119,17 @@ def fit(
             help="Share of the model's lead over a constant decision to keep. 0 admits constant decisions.",
         ),
     ] = 0.7,
+    min_rate_ratio: Annotated[
+        float,
+        typer.Option(
+            callback=finite,
+            min=0,
+            max=1,
+            rich_help_panel=USEFUL,
+            help="Predict each class at least this many times as often as the model did before: the gap is not closed "
+            "by selecting fewer rows of every group. 0 admits any rates.",
+        ),
+    ] = 0.9,
     min_selection_rate: Annotated[
         float | None,
         typer.Option(
@@ -241,6 +252,7 @@ def fit(
         cost_fp=cost_fp,
         cost_fn=cost_fn,
         min_lead=min_lead,
+        min_rate_ratio=min_rate_ratio,
         min_selection_rate=min_selection_rate,
         max_selection_rate=max_selection_rate,
         min_recall=min_recall,
@@ -294,8 +306,8 @@ class FitConfig:
         "hist_gradient_boosting", "logistic", or the path of a saved model to take as it is.
     principal : {"proxy", "group"}
         Whether the ignored columns are unknown when the model predicts, or known.
-    constraint, agg, tolerance, confidence, uncertified, scoring, min_lead, min_selection_rate, max_selection_rate, \
-    min_recall, constraint_over, min_group_size, small_groups
+    constraint, agg, tolerance, confidence, uncertified, scoring, min_lead, min_rate_ratio, min_selection_rate, \
+    max_selection_rate, min_recall, constraint_over, min_group_size, small_groups
         See `TunedOrthogonalClassifier`.
     favorable : str, optional
         The value of the label that is good for a person.
@@ -338,6 +350,7 @@ class FitConfig:
     cost_fp: float | None = None
     cost_fn: float | None = None
     min_lead: float = 0.7
+    min_rate_ratio: float = 0.9
     min_selection_rate: float | None = None
     max_selection_rate: float | None = None
     min_recall: float | None = None

@@ -38,6 +38,7 @@ CHOICES = (
     "favorable",
     "scoring",
     "min_lead",
+    "min_rate_ratio",
     "bins",
     "small_groups",
 )
@@ -319,6 +320,7 @@ def _model(config: FitConfig, columns: list[ColumnSummary], present: list[str]) 
         uncertified=config.uncertified,
         scoring=config.scoring,
         min_lead=config.min_lead,
+        min_rate_ratio=config.min_rate_ratio,
         min_selection_rate=config.min_selection_rate,
         max_selection_rate=config.max_selection_rate,
         min_recall=config.min_recall,

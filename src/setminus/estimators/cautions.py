@@ -30,16 +30,17 @@ SENTENCES = {
     "not certified": (
         "no useful decision is certified to keep the {gap} gap within {tolerance:g}; the most likely one has a gap of "
         "{measured:.3g} and a bound of {bound:.3g}",
-        "raise the tolerance, lower {min_lead}, or use more rows.",
+        "raise the tolerance, lower {min_lead} or {min_rate_ratio}, or use more rows.",
     ),
     "within noise": (
-        "the {gap} gap of the full classifier, {measured:.3g}, is within the noise floor of {floor:.3g}, and may be as "
-        "large as {bound:.3g}; the classifier is left as it is, without a certificate",
+        "the {gap} gap of the full classifier, {measured:.3g}, may be chance: 95 % of samples of equal groups of these "
+        "sizes have a gap below {chance:.3g}. It may also be as large as {bound:.3g}; the classifier is left as it is, "
+        "without a certificate",
         "use more rows, or raise the tolerance.",
     ),
     "gap too large": (
         "no useful decision keeps the {gap} gap within {tolerance:g} out of fold; the smallest gap is {measured:.3g}",
-        "raise the tolerance, lower {min_lead}, or try another principal.",
+        "raise the tolerance, lower {min_lead} or {min_rate_ratio}, or try another principal.",
     ),
     "floors": ("no decision keeps the floors ({min_lead} and others)", "lower them, or raise the tolerance."),
     "near constant": ("a near constant decision", "{percent:.1f} % of the rows are predicted to be {label}."),
@@ -55,12 +56,14 @@ command."""
 PYTHON = {
     "no_certificate": "set confidence=None",
     "min_lead": "min_lead",
+    "min_rate_ratio": "min_rate_ratio",
     "level_up": "levelling='up'",
     "larger": "try larger strengths.",
 }
 OPTIONS = {
     "no_certificate": "ask for no certificate: --confidence 0",
     "min_lead": "--min-lead",
+    "min_rate_ratio": "--min-rate-ratio",
     "level_up": "--level-up",
     "larger": "its correction may be too weak.",
 }

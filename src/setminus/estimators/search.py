@@ -124,8 +124,8 @@ class Floors:
         The least score.
     balanced_accuracy : float
         The least mean recall of the classes: a constant decision has ``1 / C``.
-    selection_rate : (float, float)
-        The least and the largest share of rows of the selected class.
+    predicted : ndarray of shape (C,), optional
+        The least share of the rows that each class is predicted for.
     recall : float
         The least recall of the selected one of two classes, or of each of more.
     group_recall : ndarray of shape (G,), optional
@@ -136,7 +136,7 @@ class Floors:
 
     score: float = -np.inf
     balanced_accuracy: float = 0.0
-    selection_rate: tuple[float, float] = (0.0, 1.0)
+    predicted: Floats | None = None
     recall: float = 0.0
     group_recall: Floats | None = None
     selected: int = 1
@@ -145,12 +145,12 @@ class Floors:
         """Whether each table (P, groups, labels, predictions) keeps them, up to rounding."""
         confusion = tables.sum(axis=-3)
         recall = np.diagonal(rates(confusion), axis1=-2, axis2=-1)
-        selected = confusion[..., self.selected].sum(axis=-1) / confusion.sum(axis=(-2, -1))
         judged = recall[..., [self.selected]] if recall.shape[-1] == 2 else recall
-        low, high = self.selection_rate
         # a class without rows has no recall, and breaks no floor
         fine = (score >= self.score - ROUNDING) & ~(recall.mean(axis=-1) < self.balanced_accuracy - ROUNDING)
-        fine &= (selected >= low - ROUNDING) & (selected <= high + ROUNDING)
+        if self.predicted is not None:
+            shares = confusion.sum(axis=-2) / confusion.sum(axis=(-2, -1))[..., None]
+            fine &= (shares >= self.predicted - ROUNDING).all(axis=-1)
         fine &= (~(judged < self.recall - ROUNDING)).all(axis=-1)
         if self.group_recall is not None:
             by_group = rates(tables)[..., self.selected, self.selected]
@@ -164,9 +164,8 @@ class Floors:
         diagonal = np.eye(n_classes)
         of_label = (totals / np.maximum(totals.sum(axis=0), 1e-300))[:, :, None]
         found = [(of_label * diagonal / n_classes, self.balanced_accuracy)]
-        selects = np.zeros((n_groups, n_classes, n_classes))
-        selects[..., self.selected] = totals / totals.sum()
-        found += [(selects, self.selection_rate[0]), (-selects, -self.selection_rate[1])]
+        for k, share in enumerate([] if self.predicted is None else self.predicted.tolist()):
+            found.append(((totals / totals.sum())[:, :, None] * (np.arange(n_classes) == k), share))
         for k in [self.selected] if n_classes == 2 else range(n_classes):
             found.append((of_label * diagonal * (np.arange(n_classes) == k), self.recall))
         for group, recall in enumerate([] if self.group_recall is None else self.group_recall.tolist()):

@@ -110,8 +110,9 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         certificate: on new rows the gap is often larger.
     uncertified : {"warn", "raise"}, default="warn"
         Where no candidate is certified: warn, or raise an error. With a warning the full classifier is left as it is
-        where its gap is within the noise floor (`Certificate.noise_floor.expected`); otherwise the useful candidate is
-        taken whose gap is most likely within the tolerance.
+        where its gap may be chance: equal groups of these sizes show a smaller one in 95 % of samples
+        (`Certificate.noise_floor.quantile`). Otherwise the useful candidate is taken whose gap is most likely within
+        the tolerance.
     scoring : str or callable, default="accuracy"
         What to maximise: any scorer of scikit-learn, or a function of (estimator, X, y), which is slower. A scorer of
         probabilities ("roc_auc", "neg_log_loss") chooses the strength only and leaves the threshold at 0.5.
@@ -120,6 +121,10 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
     min_lead : float, default=0.7
         A useful point keeps this share of the full classifier's lead over the best constant decision, in the score and
         in balanced accuracy. 0 admits constant decisions.
+    min_rate_ratio : float, default=0.9
+        A useful point predicts each class at least this many times as often as the full classifier does. A gap is
+        closed most cheaply by selecting fewer rows of every group; this forbids it. 0 admits any rates. It is set aside
+        by `costs`, another `scoring` than accuracy, and the floors below.
     min_selection_rate, max_selection_rate : float, optional
         Bounds on the share of rows that are predicted to be the favourable one of two classes.
     min_recall : float, optional
@@ -207,6 +212,7 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         scoring: Any = "accuracy",
         costs: dict[str, float] | None = None,
         min_lead: float = 0.7,
+        min_rate_ratio: float = 0.9,
         min_selection_rate: float | None = None,
         max_selection_rate: float | None = None,
         min_recall: float | None = None,
@@ -237,6 +243,7 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         self.scoring = scoring
         self.costs = costs
         self.min_lead = min_lead
+        self.min_rate_ratio = min_rate_ratio
         self.min_selection_rate = min_selection_rate
         self.max_selection_rate = max_selection_rate
         self.min_recall = min_recall
@@ -442,7 +449,7 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
             raise UserError(f"uncertified is {self.uncertified!r}", expected="'warn' or 'raise'")
         if self.levelling not in (None, "up"):
             raise UserError(f"levelling is {self.levelling!r}", expected="None or 'up'")
-        shares = ("min_lead", "min_selection_rate", "max_selection_rate", "min_recall")
+        shares = ("min_lead", "min_rate_ratio", "min_selection_rate", "max_selection_rate", "min_recall")
         for name in shares:
             value = getattr(self, name)
             if value is not None and not 0 <= value <= 1:
@@ -574,14 +581,21 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         return Floors(
             score=float(scores[-1] - (1 - self.min_lead) * lead) if finite else -np.inf,
             balanced_accuracy=balanced - (1 - self.min_lead) * max(balanced - 1 / n_classes, 0.0),
-            selection_rate=(
-                0.0 if self.min_selection_rate is None else self.min_selection_rate,
-                1.0 if self.max_selection_rate is None else self.max_selection_rate,
-            ),
+            predicted=self._predicted(tables[-1].sum(axis=(0, 1)) / tables[-1].sum(), selected),
             recall=0.0 if self.min_recall is None else self.min_recall,
             group_recall=rates(tables[-1])[:, selected, selected] if self.levelling == "up" else None,
             selected=selected,
         )
+
+    def _predicted(self, shares: Proba, selected: int) -> Proba | None:
+        """The least share of the rows that each class must be predicted for, from the full classifier's shares."""
+        if self.min_selection_rate is not None or self.max_selection_rate is not None:
+            low, high = self.min_selection_rate, self.max_selection_rate
+            least = np.array([0.0 if high is None else 1 - high, 0.0 if low is None else low])
+            return least if selected == 1 else least[::-1]
+        # another score or floor asks for other shares than those of the full classifier
+        free = not self._may_leave_alone or self.min_recall is not None or self.levelling is not None
+        return None if free else self.min_rate_ratio * shares
 
     def _directions(self, problem: Problem, log_full: Proba, features: Proba) -> list[Proba]:
         """Group offsets for each bound on the gap; for a score that is not linear, those of two that are."""
@@ -657,7 +671,7 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
             return self._take(int(candidates.points[found]), choice, certified)
         choice, point = "left alone", base
         certificate = None if base is None else candidates.certificate(base, *settings, certified=False)
-        if certificate is None or certificate.gap > certificate.noise_floor.expected:
+        if certificate is None or certificate.gap > certificate.noise_floor.quantile:
             choice, point = "not certified", self._likeliest(candidates)
             certificate = candidates.certificate(point, *settings, certified=False)
         caution = self._caution(
@@ -665,7 +679,7 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
             tolerance=self.tolerance,
             measured=certificate.gap,
             bound=certificate.bound,
-            floor=certificate.noise_floor.expected,
+            chance=certificate.noise_floor.quantile,
         )
         if self.uncertified == "raise":
             raise NotCertified(caution)
