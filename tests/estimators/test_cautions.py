@@ -11,7 +11,7 @@ from setminus.estimators.cautions import OPTIONS, PYTHON, SENTENCES, Caution, No
 from setminus.estimators.tuned import TunedOrthogonalClassifier
 
 EVERY = {"gap": "g", "where": "", "more": "", "label": 1}
-NUMBERS = ("confidence", "smallest", "tolerance", "measured", "bound", "floor", "percent", "fall", "strength")
+NUMBERS = ("confidence", "smallest", "tolerance", "measured", "bound", "chance", "percent", "fall", "strength")
 
 
 @pytest.mark.parametrize("kind", SENTENCES)

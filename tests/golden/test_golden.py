@@ -23,7 +23,7 @@ TABLES = [(name, place) for name, found in DOCUMENTS.items() if name != "README.
 
 def tolerance(job):
     """Plain numerics agree to six digits; why trained networks do not is said at `TRAINED`."""
-    return 1e-3 if job.startswith(commands.TRAINED) else 1e-6
+    return 5e-3 if job.startswith(commands.TRAINED) else 1e-6
 
 
 @pytest.fixture(scope="module")
