@@ -11,8 +11,12 @@ from setminus.core.gaps import equalized_odds_from_table
 from setminus.estimators.frontier import OPTIMISM
 
 QUICK = {
-    **{"cv": 2, "strengths": [0.0, 0.5, 1.0], "group_offsets": False},
-    **{"confidence": None, "min_lead": 0.0, "min_rate_ratio": 0.0},
+    "cv": 2,
+    "strengths": [0.0, 0.5, 1.0],
+    "group_offsets": False,
+    "confidence": None,
+    "min_lead": 0.0,
+    "min_rate_ratio": 0.0,
 }
 
 
