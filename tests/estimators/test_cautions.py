@@ -2,6 +2,7 @@
 
 import pickle
 import string
+import warnings
 
 import numpy as np
 import pytest
@@ -36,6 +37,13 @@ def test_a_class_has_the_name_of_the_file():
     caution = Caution("levels down", label=1, fall=0.14)
     assert "the recall of 1 falls by up to 0.14" in str(caution)
     assert "the recall of >50K falls" in caution.text(OPTIONS, {"1": ">50K"})
+
+
+def test_a_caution_that_is_said_again_by_its_text_has_this_text():
+    caution = Caution("levels down", label="{x}", fall=0.14)
+    with pytest.warns(Caution) as found:
+        warnings.warn(str(caution), Caution, stacklevel=1)
+    assert str(found[0].message) == str(caution)
 
 
 def test_an_error_keeps_the_caution():

@@ -100,10 +100,12 @@ class Caution(UserWarning):
 
     def text(self, words: Mapping[str, str] = PYTHON, labels: Mapping[str, str] | None = None) -> str:
         """The sentence; `labels` are the names of classes that stand for codes."""
-        return ": ".join(self.parts(words, labels))
+        return ": ".join(filter(None, self.parts(words, labels)))
 
     def parts(self, words: Mapping[str, str] = PYTHON, labels: Mapping[str, str] | None = None) -> tuple[str, str]:
         """What was found, and what to do."""
+        if self.kind not in SENTENCES:  # a sentence: `warnings.warn(str(caution), Caution)` says it again
+            return self.kind, ""
         values = dict(self.values)
         if "label" in values:
             name = (labels or {}).get(str(values["label"]))
