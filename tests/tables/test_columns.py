@@ -119,12 +119,7 @@ def test_the_share_of_missing_values_of_few_rows(values, share):
 def column(values, kind=None, chunks=1):
     """A column of several chunks."""
     parts = np.array_split(np.arange(len(values)), chunks)
-    try:
-        return pa.chunked_array([pa.array([values[i] for i in part], kind) for part in parts], kind)
-    except (pa.ArrowNotImplementedError, pa.ArrowTypeError):
-        if int(pa.__version__.split(".")[0]) >= 24:
-            raise
-        pytest.skip("this pyarrow cannot make the column")
+    return pa.chunked_array([pa.array([values[i] for i in part], kind) for part in parts], kind)
 
 
 NAN = float("nan")
