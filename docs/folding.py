@@ -1,4 +1,4 @@
-"""The long tables of generated pages: folded, and each loaded when it is opened.
+"""The long tables of some pages: folded, and each loaded when it is opened.
 
 A hook of mkdocs, see ``mkdocs.yml``; ``site.js`` loads them.
 """
@@ -7,12 +7,16 @@ import html
 import re
 from pathlib import Path
 
-PAGES = ("tables.md", "laboratory.md", "laboratory/numbers.md", "peers.md", "adapters.md")
-"""Pages that are made from records."""
+PAGES = (
+    *("tables/transfer.md", "tables/adaptation.md", "tables/fairness.md"),
+    *("laboratory.md", "laboratory/limits.md", "laboratory/numbers.md"),
+    *("peers.md", "adapters.md", "project/security.md"),
+)
+"""Pages with long tables: most are made from records."""
 MAX_ROWS = 8
 """A table with more rows than this is folded."""
-MAX_WORDS = 60
-"""A list of notes with more words than this is folded."""
+MAX_WORDS = {"<table>": 200, "<ul>": 60}
+"""A table, or a list of notes, with more words than this is folded."""
 PART = re.compile(
     r"<details>\s*<summary>(?P<summary>.*?)</summary>(?P<body>.*?)</details>"
     r"|<table>.*?</table>"
@@ -33,12 +37,12 @@ def on_pre_build(config):
 
 
 def on_page_markdown(markdown, page, config, files):
-    """Read what a generated page folds itself as Markdown, too."""
+    """Read what a page folds itself as Markdown, too."""
     return markdown.replace("<details><summary>", "<details markdown><summary>") if page.file.src_uri in PAGES else None
 
 
 def on_page_content(content, page, config, files):
-    """Move the long parts of a generated page to files of their own; load pictures when they are reached."""
+    """Move the long parts of a page to files of their own; load pictures when they are reached."""
     content = content.replace("<img ", '<img loading="lazy" ')
     if page.file.src_uri not in PAGES:
         return content
@@ -70,11 +74,11 @@ def named(found, before):
     part = found[0]
     if found["summary"]:
         return plain(found["summary"]), found["body"]
-    if part.startswith("<ul>"):
-        return ("Notes" if len(plain(part).split()) > MAX_WORDS else None), part
-    rows = part.count("<tr>") - 1
-    if rows <= MAX_ROWS:
+    rows, words = part.count("<tr>") - 1, len(re.sub("<[^>]*>", " ", part).split())
+    if rows <= MAX_ROWS and words <= MAX_WORDS[re.match("<[a-z]+>", part)[0]]:
         return None, part
+    if part.startswith("<ul>"):
+        return "Notes", part
     *_, heading = re.findall(r"<h[1-4][^>]*>(.*?)(?:<a class=\"headerlink|</h)", before, re.DOTALL)
     return f"{plain(heading)}: {rows} rows", part
 

@@ -22,7 +22,7 @@ API = {
     "transfer": ("Style transfer", "Change one factor of a picture, keep another."),
     "export": ("Export", "Models out of Python: ONNX and SQL."),
 }
-"""The title and the purpose of the page for the public names of each subpackage."""
+"""The title and the purpose of the public names of each subpackage; those of one module share a page."""
 
 MODULES = {
     "nn": ("Torch", "The formula as a module, and the losses, networks and training loop of the paper."),
@@ -37,19 +37,24 @@ CODE = re.compile(r"^( *)(```|~~~).*?^\1\2", re.DOTALL | re.MULTILINE)
 
 
 def on_config(config):
-    """List the pages of the API in the navigation, where it says "API"."""
+    """List the pages of the API and of the commands in the navigation, where their places are empty."""
+    lists = {
+        "API": [{title: [*pages]} for title, pages in api_pages().items()],
+        "The command": [*command_pages()],
+    }
     for section in config.nav:
         for entries in section.values():
             for entry in entries:
-                if isinstance(entry, dict) and "API" in entry:
-                    entry["API"] = [f"reference/api/{name}.md" for name in api_pages()]
+                if entry in ({name: []} for name in lists):
+                    entry |= {name: lists[name] for name in entry}
     return config
 
 
 def on_files(files, config):
     """Add the pages that are made, not written."""
-    made = {f"reference/api/{name}.md": text for name, text in api_pages().items()}
-    made["reference/command.md"] = command_page()
+    made = command_pages()
+    for pages in api_pages().values():
+        made |= pages
     for name, source in PROJECT.items():
         made[f"project/{name}.md"] = moved((ROOT / source).read_text(encoding="utf-8"), "project")
     for path, text in made.items():
@@ -65,28 +70,39 @@ def on_page_markdown(markdown, page, config, files):
 
 
 def api_pages():
-    """The API reference in Markdown: a page for each subpackage that has public names."""
-    homes = defaultdict(list)
+    """The API reference by the title of each subpackage: the paths of its pages and their Markdown."""
+    names, titles = defaultdict(lambda: defaultdict(list)), {}
     for name in setminus.__all__:
-        homes[setminus._HOMES[name].split(".")[0]].append(f"setminus.{name}")
+        home, module = setminus._HOMES[name].split(".")
+        names[home][module].append(name)
+    for home in MODULES:
+        names[home] = {file.stem: [] for file in sorted((ROOT / "src" / "setminus" / home).glob("[a-z]*.py"))}
+    for home in sorted(names, key=[*API, *names].index):
+        title, purpose = (API | MODULES).get(home, (home.capitalize(), ""))
+        pages = {}
+        for module, public in names[home].items():
+            shown = public or [f"{home}.{module}"]
+            heading = ", ".join(public or [f"setminus.{home}.{module}"])
+            text = [f"# {heading}", f"*{title}.* {purpose}", *(f"::: setminus.{name}" for name in shown)]
+            pages[f"reference/api/{home}/{module}.md"] = "\n\n".join(text)
+        titles[title] = pages
+    return titles
+
+
+def command_pages():
+    """What ``--help`` prints: the paths and the Markdown of a page for all commands, and of one for each."""
     pages = {}
-    for home in sorted(homes, key=[*API, *homes].index):
-        names = homes[home]
-        title, purpose = API.get(home, (home.capitalize(), ""))
-        pages[home] = "\n\n".join([f"# {title}", purpose, *(f"::: {name}" for name in names)])
-    for home, (title, purpose) in MODULES.items():
-        files = sorted((ROOT / "src" / "setminus" / home).glob("[a-z]*.py"))
-        pages[home] = "\n\n".join([f"# {title}", purpose, *(f"::: setminus.{home}.{file.stem}" for file in files)])
-    return pages
-
-
-def command_page():
-    """Every command with what its ``--help`` prints."""
-    parts = ["# The command", 'What `--help` prints for each command. `pip install "setminus[cli]"` installs it.']
     for words, text in command_helps():
         name = " ".join(["setminus", *words])
-        parts.append(f"## {name}\n\n```text\n{text}\n```")
-    return "\n\n".join(parts)
+        part = f"\n\n```text\n{text}\n```"
+        if not words:
+            about = 'What `--help` prints for each command. `pip install "setminus[cli]"` installs it.'
+            pages["reference/command.md"] = f"# The command\n\n{about}\n\n## {name}{part}"
+        elif len(words) == 1:
+            pages[f"reference/command/{words[0]}.md"] = f"# {name}{part}"
+        else:
+            pages[f"reference/command/{words[0]}.md"] += f"\n\n## {name}{part}"
+    return pages
 
 
 def command_helps():
@@ -97,7 +113,7 @@ def command_helps():
     from setminus.commands import build_app
 
     app = build_app()
-    plain = {"COLUMNS": "88", "NO_COLOR": "1", "TERM": "dumb"}
+    plain = {"COLUMNS": "104", "NO_COLOR": "1", "TERM": "dumb"}
 
     def walk(command, words):
         done = CliRunner(env=os.environ | plain).invoke(app, [*words, "--help"], prog_name="setminus")

@@ -91,7 +91,7 @@ def test_the_documentation_is_rebuilt_from_the_records(command, toy, tmp_path, m
         return [docs / "toy.md"]
 
     module = SimpleNamespace(RECORDS=("toy",), build=build)
-    monkeypatch.setattr("setminus_paper.pages.PAGES", {"toy.md": "toy_page"})
+    monkeypatch.setattr("setminus_paper.pages.PAGES", ("toy_page",))
     monkeypatch.setitem(sys.modules, "toy_page", module)
     done = command("reproduce", "toy", "--out", tmp_path / "runs", "--docs", tmp_path / "docs", "--jobs", 1)
     assert done.code == 0, done.err

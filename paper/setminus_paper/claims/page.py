@@ -1,4 +1,4 @@
-"""The page ``docs/laboratory.md``: each claim with its picture, its numbers and its command, from records alone."""
+"""The pages of the laboratory: each claim with its picture, its numbers and its command, from records alone."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Result:
 
 
 def build(results: Path, docs: Path) -> list[Path]:
-    """Write the page, the page of all numbers, and the picture of each claim that has records; return their paths."""
+    """Write the pages, and the picture of each claim that has records; return their paths."""
     (docs / "laboratory").mkdir(parents=True, exist_ok=True)
     claims: dict[str, Result] = {}
     pictures = []
@@ -52,8 +52,9 @@ def build(results: Path, docs: Path) -> list[Path]:
                 if name not in PICTURES:
                     reduce_colors(picture)
                 pictures.append(picture)
-    pages = {"laboratory.md.j2": docs / "laboratory.md", "numbers.md.j2": docs / "laboratory" / "numbers.md"}
-    for template, page in pages.items():
+    pages = [docs / "laboratory.md", docs / "laboratory" / "limits.md", docs / "laboratory" / "numbers.md"]
+    for page in pages:
+        folder = "laboratory/" if page.parent == docs else ""
         with atomic_write(page) as partial:
-            partial.write_text(render(template, claims=claims), encoding="utf-8")
-    return [*pages.values(), *pictures]
+            partial.write_text(render(f"{page.name}.j2", claims=claims, folder=folder), encoding="utf-8")
+    return [*pages, *pictures]

@@ -12,14 +12,11 @@ import pandas as pd
 
 __all__ = ["PAGES", "markdown_table", "rebuild", "render"]
 
-PAGES: dict[str, str] = {
-    "laboratory.md": "setminus_paper.claims.page",
-    "tables.md": "setminus_paper.report.tables_page",
-}
-"""Each page of the documentation that is made from records, and the module that makes it.
+PAGES = ("setminus_paper.claims.page", "setminus_paper.report.tables_page")
+"""The modules that make pages of the documentation from records.
 
-Such a module has `RECORDS`, the names of the experiments that the page shows, and ``build(results, docs)``, which
-writes the page and its pictures to the folder `docs` from the files ``results/NAME/records.jsonl`` and returns their
+Such a module has `RECORDS`, the names of the experiments that its pages show, and ``build(results, docs)``, which
+writes the pages and their pictures to the folder `docs` from the files ``results/NAME/records.jsonl`` and returns their
 paths. It reads records only: nothing is measured.
 """
 
@@ -27,7 +24,7 @@ paths. It reads records only: nothing is measured.
 def rebuild(names: Iterable[str], results: Path, docs: Path) -> list[Path]:
     """Write the pages that show some of these experiments, with their pictures, from ``results/NAME/records.jsonl``."""
     wanted = {*names}
-    modules = [import_module(module) for module in PAGES.values()]
+    modules = [import_module(module) for module in PAGES]
     return [path for module in modules if wanted & {*module.RECORDS} for path in module.build(results, docs)]
 
 

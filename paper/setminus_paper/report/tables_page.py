@@ -1,4 +1,4 @@
-"""The page ``docs/tables.md``: every table of the paper beside ours, from records alone."""
+"""The pages ``docs/tables/*.md``: every table of the paper beside ours, from records alone."""
 
 from __future__ import annotations
 
@@ -23,14 +23,17 @@ Tables = Mapping[str, Sequence[dict[str, Any]]]
 
 
 def build(results: Path, docs: Path) -> list[Path]:
-    """Write the page, and the picture of table 3, from the records in ``results/NAME/records.jsonl``."""
+    """Write the pages, and the picture of table 3, from the records in ``results/NAME/records.jsonl``."""
     tables = read_tables(results)
-    docs.mkdir(parents=True, exist_ok=True)
-    page, picture = docs / "tables.md", docs / "table3.png"
-    with atomic_write(page) as partial:
-        partial.write_text(write(tables), encoding="utf-8")
+    (docs / "tables").mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, text in write(tables).items():
+        written.append(docs / "tables" / f"{name}.md")
+        with atomic_write(written[-1]) as partial:
+            partial.write_text(text, encoding="utf-8")
+    picture = docs / "table3.png"
     drawn = "table3" in tables and draw_picture("table3", tables["table3"], picture)
-    return [page, picture] if drawn else [page]
+    return [*written, picture] if drawn else written
 
 
 def read_tables(results: Path) -> dict[str, list[dict[str, Any]]]:
@@ -39,14 +42,14 @@ def read_tables(results: Path) -> dict[str, list[dict[str, Any]]]:
     return {name: read_records(path) for name, path in files.items() if path.exists()}
 
 
-def write(tables: Tables) -> str:
-    """The page as Markdown."""
-    return render(
-        "tables.md.j2",
-        transfer={name: _transfer(tables[name]) for name in ("table1", "table2", "table6") if name in tables},
-        adaptation={scale: _adaptation(part) for scale, part in adaptation.by_scale(tables.get("table3", ())).items()},
-        fairness={name: _fairness(tables[name]) for name in RECORDS[4:] if name in tables},
-    )
+def write(tables: Tables) -> dict[str, str]:
+    """The Markdown of each page that has records, by its name."""
+    shown = {
+        "transfer": {name: _transfer(tables[name]) for name in RECORDS[:3] if name in tables},
+        "adaptation": {scale: _adaptation(own) for scale, own in adaptation.by_scale(tables.get("table3", ())).items()},
+        "fairness": {name: _fairness(tables[name]) for name in RECORDS[4:] if name in tables},
+    }
+    return {name: render(f"table_{name}.md.j2", **{name: own}) for name, own in shown.items() if own}
 
 
 def _transfer(records: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from setminus.nn.training import TrainingConfig, train
 __all__ = ["METHODS", "Method", "fit_invariant"]
 
 Method = Literal["erm", "mldg", "trm", "fish"]
+"""How a network is trained on several environments."""
 
 METHODS: dict[str, tuple[type[EnvironmentTask], type[EnvironmentConfig]]] = {
     "erm": (Erm, EnvironmentConfig),

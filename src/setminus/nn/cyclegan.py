@@ -33,6 +33,8 @@ __all__ = [
 ]
 
 Norm = Literal["batch", "group", "instance"]
+"""What normalises the maps of a generator."""
+
 GROUPS = 8
 """Of GroupNorm; fewer where they do not divide the channels."""
 

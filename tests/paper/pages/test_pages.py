@@ -49,6 +49,6 @@ def test_only_the_pages_that_show_an_experiment_are_written(monkeypatch, tmp_pat
 
     page("one_page", "prop1", "prop2")
     page("other_page", "table1")
-    monkeypatch.setattr(pages, "PAGES", {"one.md": "one_page", "other.md": "other_page"})
+    monkeypatch.setattr(pages, "PAGES", ("one_page", "other_page"))
     found = pages.rebuild(["prop2", "prop3"], tmp_path / "results", tmp_path / "docs")
     assert found == [tmp_path / "docs" / "one_page.md", tmp_path / "results" / "prop1"]
