@@ -129,6 +129,24 @@ def test_a_limit_that_the_decisions_break_ends_with_1(command, scored):
     assert audited(command, file, "1 and 2", "2", "--fail-above", gap + 0.01).code == 0
 
 
+@pytest.mark.parametrize("positive", ["0", "1"])
+def test_the_audit_names_classes_by_the_values_of_the_label(command, positive, tmp_path):
+    # 40 rows of f, of which 10 have the label 1; 100 of m, of which 40 have
+    y = np.repeat(["0", "1", "0", "1"], [30, 10, 60, 40])
+    table = pd.DataFrame({"y": y, "sex": np.repeat(["f", "m"], [40, 100]), "bet": y})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    said = command("audit", tmp_path / "t.csv", "--label", "y", "--positive", positive, "--ignore", "sex",
+                   "--prediction", "bet", "--certify", "0.5").out  # fmt: skip
+    words = [line.split() for line in said.splitlines()]
+    share = {"0": {"f": "0.750", "m": "0.600"}, "1": {"f": "0.250", "m": "0.400"}}[positive]
+    # group, class, rows, base rate
+    assert [line[:4] for line in words if line[:1] in (["f"], ["m"])] == [
+        [sex, positive, n, share[sex]] for sex, n in (("f", "40"), ("m", "100"))
+    ]
+    few = {"0": "not 0", "1": "1"}[positive]
+    assert f"fewer than 30 rows (f with {few}: 10)" in said
+
+
 def as_before(file, positive):
     """The file that the version before wrote: codes 0 and 1 for the columns and for the decisions."""
     frame = pd.read_csv(file, dtype={"prediction": str})

@@ -381,7 +381,6 @@ def _audit(config: AuditConfig, seconds: dict[str, float], command: str, filing:
         task={
             "data": Path(config.table).name,
             "label": found.question,
-            "labels": found.class_names,
             "favorable": config.favorable,
             "score": found.scored_by,
             "ignored": ", ".join(config.ignore),

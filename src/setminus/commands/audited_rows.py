@@ -12,7 +12,7 @@ from setminus.errors import UserError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from setminus.commands.audit import AuditConfig
     from setminus.estimators.groupings import Groupings
@@ -61,23 +61,30 @@ class AuditedRows:
     def asked(
         self, config: AuditConfig, constraint: Constraint, groupings: tuple[Groupings, Groupings]
     ) -> dict[str, Any]:
-        """These rows and the settings, as `audit` takes them."""
+        """These rows and the settings, as `audit` takes them; classes go by name, since a code may be a value too."""
         every, compared = groupings
+        classes = None if self.classes is None else self._named(self.classes).tolist()
         return {
-            "y": self.y,
+            "y": None if self.y is None else self._named(self.y),
             "proba": self.proba,
             "sensitive_features": compared.named(self.groups),
             "attributes": dict(every.named_each(self.groups)),
-            "classes": self.classes,
+            "classes": classes,
             # more than two classes have no favourable one unless it is named
-            "favorable_label": self.classes[-1] if config.favorable and self.classes else None,
+            "favorable_label": classes[-1] if config.favorable and classes else None,
             "threshold": config.threshold if self.decisions is None else None,
-            "y_pred": self.decisions,
+            "y_pred": None if self.decisions is None else self._named(self.decisions),
             "constraint": constraint,
             "agg": config.agg,
             "tolerance": config.certify if config.fail_by == "point" else config.fail_above,
             "random_state": config.seed,
         }
+
+    def _named(self, labels: ArrayLike) -> NDArray[Any]:
+        if not self.class_names:
+            return np.asarray(labels)
+        distinct, codes = np.unique(labels, return_inverse=True)
+        return np.array([self.class_names[str(label)] for label in distinct])[codes]
 
 
 def read_audited(table: Table, config: AuditConfig) -> AuditedRows:
