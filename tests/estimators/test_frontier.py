@@ -177,6 +177,32 @@ def test_rows_of_the_search_must_be_clearer_and_the_certificate_says_so():
     assert used.method == "approximate, rows of the search" != fresh.method
 
 
+def test_the_candidates_have_rising_gaps_from_a_quarter_of_a_percent_to_any():
+    # a certificate goes from one to the next, so that one out of order would end it
+    gap = np.arange(2001) / 2000
+    ladder = Frontier(np.zeros(2001), np.zeros((2001, 2)), gap, gap).ladder()
+    assert (np.diff(gap[ladder]) > 0).all()
+    assert gap[ladder][0] == 0.0025 and gap[ladder][-1] == 1.0
+    # up to a tenth, where most tolerances lie, none is further than a hundredth from the next
+    assert np.diff(gap[ladder][gap[ladder] <= 0.1]).max() == pytest.approx(0.01)
+
+
+def test_of_several_groupings_the_certificate_is_that_of_the_largest_bound():
+    cells = np.concatenate([counts([0.5, 0.5]), counts([0.58])])
+    sex, age = np.array([[1, 0, 1], [0, 1, 0]], dtype=bool), np.array([[1, 1, 0], [0, 0, 1]], dtype=bool)
+    each = [
+        certify(np.array([cells[one].sum(axis=0) for one in members]), tolerance=0.2, confidence=0.95)
+        for members in (sex, age)
+    ]
+    assert each[0].bound < each[1].bound
+    for members in ([sex, age], [age, sex]):
+        found = Candidates(np.arange(1), np.zeros(1), cells[None], members=members)
+        certificate = found.certificate(0, 0.2, 0.95, *ODDS, certified=True)
+        assert certificate.bound == each[1].bound and certificate.certified
+        # what the tests refused stays refused, whatever its bound
+        assert not found.certificate(0, 0.2, 0.95, *ODDS, certified=False).certified
+
+
 def test_points_that_are_not_useful_are_not_chosen():
     score, gap = np.array([0.9, 0.8, 0.7]), np.array([0.01, 0.02, 0.3])
     useful = np.array([False, True, True])

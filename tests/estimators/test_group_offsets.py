@@ -49,6 +49,24 @@ def test_the_gap_falls_to_each_bound_and_accuracy_is_paid_for_it(constraint, gap
         assert (offsets[:, 0] == 0).all()
 
 
+def test_where_the_groups_differ_in_truth_no_more_is_paid_than_the_bound_asks_for():
+    rng = np.random.default_rng(0)
+    group, x = rng.integers(0, 2, 12000), rng.normal(size=12000)
+    odds = 1.5 * x + np.where(group == 1, 1.0, -1.0)
+    label = (rng.random(12000) < expit(odds)).astype(int)
+    log_proba = -np.logaddexp(0, np.column_stack([odds, -odds]))
+    gain, _ = accuracy_gain(group, label, 2)
+    features, bounds = np.eye(2)[group], (0.4, 0.3, 0.2, 0.1)
+    found = offset_path(
+        log_proba, features, group * 2 + label, np.ones(12000), LinearGoal("demographic_parity", gain), bounds
+    )
+    made = [tables(log_proba, features, offsets, group, label, 2) for offsets in found]
+    # each bound is used up, since a smaller gap costs accuracy
+    np.testing.assert_allclose([demographic_parity_from_table(table) for table in made], bounds, atol=0.02)
+    accuracy = [np.trace(table.sum(axis=0)) / 12000 for table in made]
+    assert (np.diff(accuracy) < 0).all()
+
+
 def test_a_weight_of_9_counts_as_nine_rows():
     group, label, log_proba = drawn(2000)
     gain, _ = accuracy_gain(group, label, 3)
@@ -89,6 +107,31 @@ def test_a_floor_is_kept_where_the_score_alone_would_break_it():
 
     assert selected(LinearGoal("equalized_odds", gain)) < 0.6
     assert selected(LinearGoal("equalized_odds", gain, floors=[(selects, 0.7)])) == pytest.approx(0.7, abs=0.03)
+
+
+def test_a_floor_on_the_first_class_is_kept_too():
+    group, label, log_proba = drawn()
+    gain, totals = accuracy_gain(group, label, 3)
+    rejects = np.zeros((3, 2, 2))
+    rejects[..., 0] = totals / totals.sum()
+    goal = LinearGoal("equalized_odds", gain, floors=[(rejects, 0.7)])
+    (offsets,) = offset_path(log_proba, np.eye(3)[group], group * 2 + label, np.ones(len(group)), goal, (0.05,))
+    made = tables(log_proba, np.eye(3)[group], offsets, group, label, 3)
+    assert made[..., 0].sum() / made.sum() == pytest.approx(0.7, abs=0.03)
+
+
+def test_rows_that_are_certain_do_not_spoil_the_others():
+    group, label, log_proba = drawn()
+    gain, _ = accuracy_gain(group, label, 3)
+    certain = log_proba.copy()
+    # e^-600 is a probability, its tenth root of the smoothed decision is not
+    certain[:30] = np.where(label[:30, None] == [0, 1], 0.0, -600.0)
+    goal = LinearGoal("equalized_odds", gain)
+    found = [
+        offset_path(some, np.eye(3)[group], group * 2 + label, np.ones(len(group)), goal, (0.05,))[0]
+        for some in (log_proba, certain)
+    ]
+    np.testing.assert_allclose(found[1], found[0], atol=0.1)
 
 
 def test_three_classes():

@@ -477,3 +477,10 @@ def test_principals_learn_from_rows_with_a_group_and_predict_the_others_by_the_p
 def test_as_many_groups_as_rows_also_where_one_is_missing():
     with pytest.raises(ValueError, match="sensitive_features has 2 rows, y has 3: expected one group for each row"):
         rows_with_groups(None, [0, 1, 1], ["f", None], None)
+
+
+def test_a_list_of_numbers_and_text_is_text():
+    (column,) = sensitive_columns([1, "a", 1])
+    assert column.values.tolist() == ["1", "a", "1"]
+    (column,) = sensitive_columns([1, None, 2])
+    assert column.values.tolist() == [1, 1, 2] and column.values.dtype.kind == "i"

@@ -297,6 +297,23 @@ def test_all_damage_is_told_as_one_kind_of_error(damage, path):
     assert not re.search(r"NoneType|object has no|Errno|indices must|codec can't|unhashable|not subscriptable", problem)
 
 
+@pytest.mark.parametrize(("depth", "refused"), [(400, False), (401, True)])
+def test_parts_may_lie_400_deep(depth, refused, path):
+    # the object around the brackets is the first
+    brackets = "[" * (depth - 1) + "]" * (depth - 1)
+    write(path, members(path) | {SCHEMA: f'{{"protocol": 2, "content": {brackets}}}'})
+    with pytest.raises(ValueError, match="is damaged") as caught:
+        load(path)
+    assert ("more than 400 deep" in str(caught.value)) is refused
+
+
+def test_an_array_of_objects_is_refused_even_if_its_size_is_right(path):
+    header = npy(np.zeros(3))[:128].replace(b"'<f8'", b"'|O' ")
+    write(path, members(path) | {first_array(path): header + bytes(24)})
+    with pytest.raises(ValueError, match=r"the bytes of an array do not match its header, object of shape \(3,\)"):
+        load(path)
+
+
 def test_deep_nodes_are_refused_whatever_limit_python_has(path):
     limit = sys.getrecursionlimit()
     nested(path)

@@ -190,7 +190,7 @@ class TestGroupPrincipal:
             GroupPrincipal().fit(None, [], sensitive_features=[])
 
     def test_rows_of_x_and_groups_must_agree(self, rows):
-        with pytest.raises(ValueError, match="X has 10 rows, sensitive_features 3000"):
+        with pytest.raises(ValueError, match=r"X has 10 rows, sensitive_features 3000: expected the same number"):
             GroupPrincipal().fit(rows.X[:10], rows.y, sensitive_features=rows.sex)
         with pytest.raises(ValueError, match="columns, it had 1 at fit time"):
             GroupPrincipal().fit(None, rows.y, sensitive_features=rows.sex).predict_proba(
@@ -256,6 +256,28 @@ class TestProxyPrincipal:
         other = FrozenEstimator(LogisticRegression().fit(rows.X, rows.male))
         with pytest.raises(ValueError, match="attribute_model has the classes"):
             ProxyPrincipal(other).fit(rows.X, rows.y, sensitive_features=rows.sex)
+
+
+@pytest.mark.parametrize("method", ["joint", "score"])
+def test_of_many_rows_others_than_those_of_the_attribute_model_are_scored(method, rows):
+    every, part = (
+        ProxyPrincipal(LogisticRegression(), method=method, max_rows=most).fit(
+            rows.X, rows.y, sensitive_features=rows.sex
+        )
+        for most in (None, 1500)
+    )
+    # half of the rows give the same up to noise
+    np.testing.assert_allclose(part.predict_proba(rows.X), every.predict_proba(rows.X), atol=0.1)
+    full = LogisticRegression().fit(rows.X, rows.y).predict_proba(rows.X)
+    if method == "joint":
+        ratios = [proxy.group_features(full, rows.X) for proxy in (part, every)]
+        np.testing.assert_allclose(ratios[0], ratios[1], atol=0.05)
+
+
+def test_a_continuous_column_is_cut_into_5_groups(rows):
+    for principal in (ProxyPrincipal(LogisticRegression(), method="mixture"), GroupPrincipal()):
+        principal.fit(rows.X, rows.y, sensitive_features=rows.X[:, 2])
+        assert len(principal.groups_.labels) == 5
 
 
 def test_float32_columns_fall_into_the_bins_they_made():

@@ -25,6 +25,7 @@ from setminus.estimators.frontier import Frontier, decide, gap_of
 from setminus.estimators.search import (
     CLIMBS,
     STEPS,
+    Floors,
     Problem,
     _accuracy,
     _tables_along,
@@ -294,3 +295,90 @@ def test_a_sample_keeps_small_cells_whole_and_estimates_without_bias():
     np.testing.assert_allclose(some_rows[..., 1].sum() / 30_000, 0.3, atol=0.03)
     # nothing happens to few rows
     assert task.sample(30_000, seed=0)[1] is task
+
+
+def two_groups(f, m):
+    """A count table (groups, labels, predictions) of two groups, each ``[[TN, FP], [FN, TP]]``."""
+    return np.array([f, m], dtype=float)
+
+
+# 100 rows: 60 of the label 0, 40 of 1; 50 selected; recalls 40/60 and 30/40, of 1 by group 5/10 and 25/30
+HALF = two_groups([[30, 10], [5, 5]], [[10, 10], [5, 25]])
+
+
+@pytest.mark.parametrize(
+    ("floors", "kept"),
+    [
+        ({}, True),
+        ({"score": 0.7}, True),
+        ({"score": 0.7001}, False),
+        ({"balanced_accuracy": (40 / 60 + 30 / 40) / 2}, True),
+        ({"balanced_accuracy": 0.709}, False),
+        ({"selection_rate": (0.5, 1.0)}, True),
+        ({"selection_rate": (0.5001, 1.0)}, False),
+        ({"selection_rate": (0.0, 0.5)}, True),
+        ({"selection_rate": (0.0, 0.4999)}, False),
+        ({"recall": 0.75}, True),
+        ({"recall": 0.7501}, False),
+        ({"recall": 40 / 60, "selected": 0}, True),
+        ({"recall": 0.67, "selected": 0}, False),
+        ({"selection_rate": (0.5, 0.5), "selected": 0}, True),
+        ({"group_recall": np.array([5 / 10, 25 / 30])}, True),
+        ({"group_recall": np.array([0.501, 0.8])}, False),
+        ({"group_recall": np.array([0.5, 0.84])}, False),
+        ({"group_recall": np.array([30 / 40, 10 / 20]), "selected": 0}, True),
+        ({"group_recall": np.array([0.75, 0.51]), "selected": 0}, False),
+    ],
+)
+def test_a_decision_at_a_floor_keeps_it_and_one_below_does_not(floors, kept):
+    assert Floors(**floors).kept(HALF[None], np.array([0.7])).tolist() == [kept]
+
+
+def test_of_three_classes_the_recall_of_each_is_judged():
+    table = np.array([[[8, 1, 1], [2, 6, 2], [0, 5, 5]]], dtype=float)[None]
+    score = np.zeros(1)
+    assert Floors(recall=0.5).kept(table, score).all() and not Floors(recall=0.51).kept(table, score).any()
+    # a class without rows has no recall, and breaks no floor
+    table[:, :, 2] = 0
+    assert Floors(recall=0.6, balanced_accuracy=0.99).kept(table, score).all()
+
+
+@given(st.integers(0, 1000), st.integers(2, 3))
+@settings(max_examples=40, deadline=None)
+def test_the_linear_floors_are_those_that_are_kept(seed, n_classes):
+    rng = np.random.default_rng(seed)
+    table = rng.integers(1, 20, size=(2, n_classes, n_classes)).astype(float)
+    totals = table.sum(axis=-1)
+    values = rng.uniform(0.2, 0.8, size=4)
+    floors = Floors(
+        balanced_accuracy=values[0],
+        selection_rate=(values[1] / 2, 0.5 + values[1] / 2),
+        recall=values[2] / 2,
+        group_recall=np.full(2, values[3] / 2) if n_classes == 2 else None,
+        selected=int(rng.integers(n_classes)),
+    )
+    # the rates of the table
+    rates = table / totals[..., None]
+    found = [(float((coefficients * rates).sum()), value) for coefficients, value in floors.linear(totals)]
+    assert all(reached >= value for reached, value in found) == floors.kept(table[None], np.zeros(1))[0]
+    assert len(found) == 3 + (1 + 2 if n_classes == 2 else 3)
+
+
+def test_a_scorer_is_asked_about_the_decision_at_a_tie():
+    # half of the rows have the probability 0.5, which is decided for the second class
+    y, log_proba = np.array([0, 1] * 30), np.log(np.tile([[0.5, 0.5], [0.2, 0.8]], (30, 1)))
+    asked = []
+
+    def accuracy(y_true, y_pred):
+        asked.append(y_pred.tolist())
+        return accuracy_score(y_true, y_pred)
+
+    task = Problem(
+        y, np.zeros(60, dtype=int), np.arange(2), 1, np.ones(60), gap_of("equalized_odds", "max"), make_scorer(accuracy)
+    )
+    offsets, score, _ = _thresholds(task, log_proba)
+    assert len(asked) == len(offsets)
+    for offset, decisions, found in zip(offsets, asked, score, strict=True):
+        expected = decide(log_proba, offset)
+        assert decisions == expected.tolist() and found == np.mean(expected == y)
+    assert (offsets == 0).all(axis=1).any()

@@ -25,6 +25,7 @@ from setminus import (
     load,
     save,
 )
+from setminus.core.certificate import rows_needed, smallest_tolerance
 from setminus.estimators.frontier import Frontier, decide
 from setminus.estimators.orthogonal import stratified_folds
 from setminus.estimators.tuned import STRENGTHS
@@ -531,6 +532,20 @@ def test_too_few_rows_are_said_before_any_fit_or_refused():
     assert any("certified" in message for message in model.warnings_)
 
 
+def test_the_rows_that_are_needed_are_those_of_a_good_and_fair_classifier():
+    X, y, group = shifted(3000)
+    y[:400] = 2
+    counts = np.zeros((2, 3))
+    np.add.at(counts, (group, y), 1)
+    # 90 % of the rows of each label are right, the others are spread evenly
+    table = np.round(counts[..., None] * np.where(np.eye(3, dtype=bool), 0.9, 0.05))
+    smallest, more = smallest_tolerance(table), rows_needed(table, 0.05)
+    model = TunedOrthogonalClassifier(LogisticRegression(), tolerance=0.05, uncertified="raise")
+    with pytest.raises(ValueError, match=f"at 0.95 is about {smallest:.2g}, the tolerance is 0.05") as caught:
+        model.fit(X, y, sensitive_features=group)
+    assert f"about {more.max():,.0f} more rows of group '{more.argmax()}'" in str(caught.value)
+
+
 def test_what_no_decision_certifies_is_refused_after_the_search_too():
     # enough rows for a fair model, and labels that differ: no useful decision is fair
     X, y, group = shifted(6000, shift=3.0, real=True)
@@ -636,8 +651,9 @@ def test_costs_move_the_threshold_and_another_threshold_drops_the_certificate(fr
     assert moved.certificate_ is None and frozen.certificate_.certified
     moved.threshold_ = 0.9
     assert moved.predict(X, **keyword).mean() < frozen.predict(X, **keyword).mean()
-    with pytest.raises(ValueError, match="expected a probability between 0 and 1"):
-        moved.threshold_ = 1.5
+    for outside in (1.5, 1, 0, -0.1):
+        with pytest.raises(ValueError, match="expected a probability between 0 and 1"):
+            moved.threshold_ = outside
 
 
 @pytest.mark.parametrize(

@@ -122,3 +122,14 @@ def test_a_certificate_over_several_groupings_holds_for_each(people):
             max(each)
         )
     assert len(one.groups_.members_each) == 1
+
+
+def test_a_model_with_offsets_by_group_asks_for_the_groups(people):
+    x, _, groups = people
+    race = np.where(groups["race"] == "a", "a", "b")
+    model = fitted(people, race, tolerance=0.02, group_offsets=True, levelling="up")
+    assert model.frontier_.direction[model.frontier_.chosen] >= 0
+    with pytest.raises(ValueError, match=r"needs the groups at predict time: pass sensitive_features="):
+        model.predict(x)
+    with pytest.raises(ValueError, match=r"unseen group 'z' in 1200 rows"):
+        model.predict(x, sensitive_features=["z"] * len(x))

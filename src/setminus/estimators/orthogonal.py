@@ -364,8 +364,9 @@ class OrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         if features and len(self.principals_) == 1 and hasattr(part, "predict_with_features"):
             proba, known = part.predict_with_features(np.asarray(full, np.float64), self._principal_view(X, part))
             return full, [proba], known
-        found = self._group_features(full, X, groups) if features else None
-        return full, self._principal_probas(X, groups), found
+        # first the principal, whose errors tell what groups it needs
+        principals = self._principal_probas(X, groups)
+        return full, principals, self._group_features(full, X, groups) if features else None
 
     def _group_features(self, full: Proba, X: Any, groups: Any) -> Proba | None:
         """What the principal knows of each row's group; None where it is no model of groups, or one of several."""
