@@ -40,11 +40,28 @@ SCORER = ProbabilityScorer(["p"], ["q"], [0.4, 0.6])
 N = 2000
 
 
+def started(**options):
+    return distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50, **options
+    )
+
+
+def in_threads(**options):
+    """Workers that are threads of this process, and are spoken to as those of others: quick to start."""
+    return started(processes=False, **options)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def threads_as_before():
+    """A worker of this process must not limit the linear algebra of all tests that follow."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("setminus.scale.part_files.limit_blas", lambda: None)
+        yield
+
+
 @pytest.fixture(scope="module")
 def cluster():
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50
-    ) as cluster:
+    with in_threads(protocol="tcp") as cluster:
         yield cluster
 
 
@@ -195,7 +212,7 @@ class Slow:
         return pa.table({"twice": np.array(rows["id"]) * 2})
 
 
-def test_a_killed_worker_neither_loses_nor_doubles_a_row(rows, cluster, tmp_path):
+def test_a_killed_worker_neither_loses_nor_doubles_a_row(rows, tmp_path):
     table = put(rows, tmp_path / "in.parquet")
     log = tmp_path / "log"
     killed = []
@@ -207,12 +224,13 @@ def test_a_killed_worker_neither_loses_nor_doubles_a_row(rows, cluster, tmp_path
         killed.append(int(log.read_text().split()[-2]))
         os.kill(killed[0], signal.SIGKILL)
 
-    killer = threading.Thread(target=kill_one)
-    killer.start()
-    done = score_file(
-        table, tmp_path / "out.parquet", Slow(str(log)), engine="dask", scheduler=cluster.scheduler_address
-    )
-    killer.join()
+    with started() as cluster:
+        killer = threading.Thread(target=kill_one)
+        killer.start()
+        done = score_file(
+            table, tmp_path / "out.parquet", Slow(str(log)), engine="dask", scheduler=cluster.scheduler_address
+        )
+        killer.join()
     scored = pq.read_table(done.path)
     assert scored["id"].to_pylist() == list(range(N))
     assert scored["twice"].to_pylist() == list(range(0, 2 * N, 2))
@@ -419,9 +437,7 @@ def encrypted(tmp_path_factory):
     (folder / "key.pem").write_text(security.tls_client_key)
     files = {"ca-file": "ca.pem", "client.cert": "cert.pem", "client.key": "key.pem"}
     config = {f"distributed.comm.tls.{key}": str(folder / name) for key, name in files.items()}
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50, security=security
-    ) as cluster:
+    with in_threads(protocol="tls", security=security) as cluster:
         yield cluster.scheduler_address, config
 
 
