@@ -93,7 +93,9 @@ def test_the_gap_is_the_one_that_is_named():
         np.testing.assert_array_equal(gap_of("equalized_odds", agg)(table), expected)
         np.testing.assert_array_equal(gap_of("demographic_parity", agg)(table), demographic_parity_from_table(table))
         np.testing.assert_array_equal(gap_of("equal_opportunity", agg)(table), equal_opportunity_from_table(table))
-    with pytest.raises(ValueError, match="agg is 'mean'"):
+    with pytest.raises(
+        ValueError, match=r"agg is 'mean': expected 'max' \(Fairlearn's way\) or 'sum' \(the paper's\)\.$"
+    ):
         gap_of("equalized_odds", "mean")
     with pytest.raises(ValueError, match="'parity': expected one of equalized_odds, demographic_parity, equal_opp"):
         gap_of("parity", "max")
@@ -166,6 +168,8 @@ def test_tests_that_begin_at_several_places_survive_one_failure_and_pay_for_it()
     certificate = found.certificate(2, 0.1, 0.95, *ODDS, certified=True)
     single = certify(found.tables[2], tolerance=0.1, confidence=0.95)
     assert certificate.certified and single.bound < certificate.bound <= 0.1
+    # what it promises is the confidence that was asked for
+    assert certificate.confidence == 0.95 == single.confidence
 
 
 def test_rows_of_the_search_must_be_clearer_and_the_certificate_says_so():

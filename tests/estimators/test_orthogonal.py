@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -183,7 +185,9 @@ class TestWeights:
         )
 
     def test_are_refused_where_they_would_be_ignored(self, rows):
-        with pytest.raises(ValueError, match="full is KNeighborsClassifier, whose fit takes no sample_weight"):
+        with pytest.raises(
+            ValueError, match="full is KNeighborsClassifier, whose fit takes no sample_weight: leave the weights away"
+        ):
             OrthogonalClassifier(KNeighborsClassifier()).fit(
                 rows.X, rows.y, sensitive_features=rows.sex, sample_weight=np.ones(len(rows.y))
             )
@@ -203,7 +207,10 @@ class TestWeights:
         with sklearn.config_context(enable_metadata_routing=routing):
             plain = clone(model).fit(rows.X, rows.y, sensitive_features=rows.sex)
             if pipe and calibration and not routing:
-                with pytest.raises(ValueError, match="full is a calibrated Pipeline, whose steps get no weights"):
+                with pytest.raises(
+                    ValueError,
+                    match=r"full is a calibrated Pipeline, .* get no weights .*: calibrate its last step .* or leave",
+                ):
                     model.fit(rows.X, rows.y, sensitive_features=rows.sex, sample_weight=weight)
                 return
             model.fit(rows.X, rows.y, sensitive_features=rows.sex, sample_weight=weight)
@@ -278,10 +285,10 @@ class TestRefusals:
             ({"prior": [1.5, -0.5]}, "2 positive class frequencies"),
             ({"prior": [0.2, 0.3, 0.5]}, "2 positive class frequencies"),
             ({"prior": ["a", "b"]}, "2 positive class frequencies"),
-            ({"principal": []}, "principal is an empty list"),
+            ({"principal": []}, r"principal is an empty list: expected a classifier, or several, to take out\.$"),
             ({"calibration": "platt"}, "calibration is 'platt'"),
             ({"on_violation": "ignore"}, "on_violation is 'ignore'"),
-            ({"sensitive_columns": [1]}, "the groups came twice"),
+            ({"sensitive_columns": [1]}, r"the groups came twice, .*: use one of them\.$"),
             ({"principal_columns": ["age"]}, "names the column 'age', but X has no column names"),
             ({"principal_columns": [7]}, "names column 7, but X has 3 columns"),
             ({"principal_columns": []}, "expected a list of column names"),
@@ -293,7 +300,7 @@ class TestRefusals:
 
     def test_rows(self, rows):
         model = OrthogonalClassifier(LogisticRegression())
-        with pytest.raises(ValueError, match="one class only, 1"):
+        with pytest.raises(ValueError, match=r"one class only, 1: a classifier needs two or more classes\.$"):
             model.fit(rows.X, np.ones_like(rows.y), sensitive_features=rows.sex)
         with pytest.raises(ValueError, match="sensitive_features has 5 rows, y has 3000"):
             model.fit(rows.X, rows.y, sensitive_features=rows.sex[:5])
@@ -342,7 +349,10 @@ class TestRefusals:
     def test_a_frozen_model_of_other_classes(self, rows):
         frozen = FrozenEstimator(LogisticRegression().fit(rows.X, rows.y))
         for labels in (rows.y * 2, rows.y * 5, np.where(rows.y == 1, "b", "a")):
-            with pytest.raises(ValueError, match=r"the frozen full classifier has the classes \[0, 1\]"):
+            with pytest.raises(
+                ValueError,
+                match=r"the frozen full classifier has the classes \[0, 1\]: pass labels of these classes, and",
+            ):
                 OrthogonalClassifier(frozen, frozen, prior="uniform").fit(rows.X, labels)
 
     def test_a_class_that_the_frozen_model_has_and_y_lacks(self, many):
@@ -365,7 +375,9 @@ class TestRefusals:
             model.fit(rows.X[:, 1:2], rows.y)
 
     def test_parts(self, rows):
-        with pytest.raises(ValueError, match=r"principal has 3 classes \[0 1 2\], full has 2 \[0 1\]"):
+        with pytest.raises(
+            ValueError, match=r"principal has 3 classes \[0 1 2\], full has 2 \[0 1\]: fit both on the same y\.$"
+        ):
             other = LogisticRegression().fit(rows.X, np.arange(len(rows.y)) % 3)
             OrthogonalClassifier(LogisticRegression(), FrozenEstimator(other)).fit(rows.X, rows.y)
         with pytest.raises(TypeError, match="has no predict_proba"):
@@ -459,7 +471,7 @@ def test_folds_from_two_to_a_row_each():
     y = np.arange(6) % 2
     assert len(stratified_folds(6, None, y, (y,), seed=0)) == 6
     for cv in (1, 7, 0):
-        with pytest.raises(ValueError, match=f"cv is {cv} with 6 rows"):
+        with pytest.raises(ValueError, match=f"cv is {cv} with 6 rows: expected at least 2 folds, and a row for each"):
             stratified_folds(cv, None, y, (y,), seed=0)
 
 
@@ -481,3 +493,23 @@ def test_parts_are_those_of_models_fitted_by_hand(rows):
             assert features.tolist() == [[sex == "f", sex == "m"] for sex in group[test]]
             # the principal knows the group and nothing else
             assert len(np.unique(principal[group[test] == "f"], axis=0)) == 1
+
+
+class Certain(ClassifierMixin, BaseEstimator):
+    """Decides by the sign of the first column, with probabilities of 0 and 1."""
+
+    def fit(self, X, y):
+        self.classes_ = np.arange(2)
+        return self
+
+    def predict_proba(self, X):
+        return np.eye(2)[(np.asarray(X)[:, 0] > 0).astype(int)]
+
+
+def test_the_logarithm_of_0_is_minus_infinity_without_a_warning(rows):
+    model = OrthogonalClassifier(Certain()).fit(rows.X, rows.y, sensitive_features=rows.sex)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        log_proba = model.predict_log_proba(rows.X, sensitive_features=rows.sex)
+    np.testing.assert_array_equal(log_proba == 0, Certain().predict_proba(rows.X) == 1)
+    np.testing.assert_array_equal(np.isneginf(log_proba), Certain().predict_proba(rows.X) == 0)

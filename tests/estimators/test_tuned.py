@@ -338,10 +338,13 @@ def test_weights_reach_the_search(rows):
         ({"constraint": "parity"}, "constraint is 'parity': expected one of equalized_odds"),
         ({"agg": "mean"}, "agg is 'mean'"),
         ({"tolerance": -0.1}, "tolerance is -0.1"),
-        ({"strengths": [-1]}, "strengths is"),
-        ({"strengths": []}, "strengths is"),
-        ({"cv": 1}, "cv is 1"),
-        ({"scoring": lambda model, X, y: np.nan, "strengths": [0]}, "gives no finite score"),
+        ({"strengths": [-1]}, r"strengths is \[-1\]: expected finite numbers >= 0\.$"),
+        ({"strengths": []}, r"strengths is \[\]: expected finite numbers"),
+        ({"cv": 1}, r"cv is 1 with 3000 rows: expected at least 2 folds, and a row for each\.$"),
+        (
+            {"scoring": lambda model, X, y: np.nan, "strengths": [0]},
+            "gives no finite score for .*: choose another one, such as 'accuracy'",
+        ),
     ],
 )
 def test_refusals(rows, change, message):
@@ -352,7 +355,10 @@ def test_refusals(rows, change, message):
 def test_folds_learn_every_class_and_predict_every_group(rows):
     order = np.argsort(rows.y, kind="stable")
     model = by_formula(LogisticRegression(), strengths=[0])
-    with pytest.raises(ValueError, match=r"fold 1 of 2 has no row of class \[0\] to learn from: pass a cv that"):
+    with pytest.raises(
+        ValueError,
+        match=r"fold 1 of 2 has no row of class \[0\] to learn from: pass a cv .* stratifies, such as a number\.$",
+    ):
         sklearn.clone(model).set_params(cv=KFold(2)).fit(
             rows.X[order], rows.y[order], sensitive_features=rows.sex[order]
         )
@@ -661,7 +667,9 @@ def test_costs_move_the_threshold_and_another_threshold_drops_the_certificate(fr
     [
         ({"confidence": 0.3}, "confidence is 0.3: expected a number from 0.5 to below 1, or None"),
         ({"uncertified": "hope"}, "uncertified is 'hope': expected 'warn' or 'raise'"),
-        ({"levelling": "down"}, "expected None or 'up'"),
+        ({"levelling": "down"}, r"^levelling is 'down': expected None or 'up'\.$"),
+        ({"constraint_over": "none"}, r"constraint_over is 'none': expected 'crossed', 'each' or 'both'\.$"),
+        ({"small_groups": "hide"}, r"small_groups is 'hide': expected 'merge', 'drop' or 'raise'"),
         ({"min_lead": 2}, "min_lead is 2: expected a share from 0 to 1"),
         ({"costs": {"fp": 1}}, "expected two positive numbers"),
     ],

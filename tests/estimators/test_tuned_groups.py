@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
 
 import setminus
@@ -102,7 +103,7 @@ def test_the_favourable_label_is_the_one_that_equal_opportunity_compares(people)
         recall = table[:, at, at] / table[:, at].sum(axis=1)
         assert gaps[favorable] == pytest.approx(np.ptp(recall))
     assert abs(gaps["granted"] - gaps["denied"]) > 0.01, "otherwise the two could not be told apart"
-    with pytest.raises(ValueError, match="favorable_label is 'given', y holds"):
+    with pytest.raises(ValueError, match=r"favorable_label is 'given', y holds .*: name one of these\.$"):
         model.set_params(favorable_label="given").fit(x, names, sensitive_features=race)
 
 
@@ -133,3 +134,29 @@ def test_a_model_with_offsets_by_group_asks_for_the_groups(people):
         model.predict(x)
     with pytest.raises(ValueError, match=r"unseen group 'z' in 1200 rows"):
         model.predict(x, sensitive_features=["z"] * len(x))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_what_is_said_of_the_chosen_decision(people):
+    race = np.where(people[2]["race"] == "a", "a", "b")
+
+    def said(**options):
+        return " ".join(fitted(people, race, **options).warnings_)
+
+    # 1 is the label whose recall counts, unless the other one is favourable
+    assert "the recall of 1 falls by up to 0.7" in said(tolerance=0.02)
+    assert "the recall of 1 falls by up to 0.7" in said(tolerance=0.02, favorable_label=1)
+    assert said(tolerance=0.02, favorable_label=0) == ""
+    # what lies beyond the largest strength is unknown only where that one was chosen
+    assert said(tolerance=0.1) == "the chosen strength 1 is the largest that was tried: try larger strengths."
+    assert "the chosen strength 0.5 is the largest" in said(tolerance=0.1, strengths=0.5)
+    assert said(tolerance=0.1, strengths=None) == ""
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_settings_reach_the_classifier_inside(people):
+    race = np.where(people[2]["race"] == "a", "a", "b")
+    options = {"calibration": "sigmoid", "prior": "uniform", "on_violation": "clip", "principal_columns": [0]}
+    inside = fitted(people, race, **options).model_
+    assert {name: getattr(inside, name) for name in options} == options
+    assert isinstance(inside.full_, CalibratedClassifierCV)
