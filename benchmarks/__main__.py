@@ -34,9 +34,14 @@ def main() -> None:
         "--only",
         metavar="TEXT",
         default="",
-        help="methods of peers and adapters, parts of promises, with TEXT in their name",
+        help="methods of peers, adapters and verdicts, parts of promises, with TEXT in their name",
     )
-    parser.add_argument("--part", choices=["development", "test", "all"], default="all", help="which sets and settings")
+    parser.add_argument(
+        "--part",
+        choices=["development", "test", "new", "all"],
+        default="all",
+        help="which sets and settings (new: adapters only)",
+    )
     parser.add_argument("--sets", metavar="NAMES", help="sets of peers, joined by commas (default: those of --part)")
     parser.add_argument("--scores", type=Path, help="folder that keeps the base models' scores of peers for later runs")
     parser.add_argument("--repeats", type=int, default=9, help="repeats of each timing of speed (default: 9)")
@@ -105,13 +110,12 @@ def main() -> None:
     if "adapters" in wanted:
         from benchmarks import adapter_settings, adapters, adapters_page
 
-        settings = {"development": adapter_settings.DEVELOPMENT, "test": adapter_settings.TEST}
         adapters.run(
             range(5 if args.seeds is None else args.seeds),
             records("adapters"),
             again=args.again,
             jobs=args.jobs,
-            settings=settings.get(args.part, adapter_settings.SETTINGS),
+            settings=adapter_settings.PARTS[args.part],
             names=[name for name in adapters.METHODS if args.only in name],
         )
         print(*adapters_page.build(args.results, args.docs), sep="\n")
@@ -128,11 +132,11 @@ def main() -> None:
     if "verdicts" in wanted:
         from benchmarks import adapter_settings, verdicts
 
-        settings = {"development": adapter_settings.DEVELOPMENT, "test": adapter_settings.TEST}
         verdicts.run(
             range(5 if args.seeds is None else args.seeds),
             records("verdicts"),
-            settings.get(args.part, adapter_settings.SETTINGS),
+            adapter_settings.PARTS[args.part],
+            [method for method in verdicts.METHODS if args.only in method],
         )
     if "translators" in wanted:
         from benchmarks import translators

@@ -22,7 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 from threadpoolctl import threadpool_limits
 
-from benchmarks.adapter_settings import DEVELOPMENT, SETTINGS, Rows, Setting, rows_of
+from benchmarks.adapter_settings import SETTINGS, Rows, Setting, part_of, rows_of
 from benchmarks.libraries import load, skada
 from benchmarks.resuming import existing_keys
 from benchmarks.rlsbench import rlsbench
@@ -74,7 +74,7 @@ def measured(task: tuple[Setting, int, tuple[str, ...]]) -> Iterator[dict[str, A
     config = {
         "task": setting[0],
         "shift": setting[1],
-        "part": "development" if setting in DEVELOPMENT else "test",
+        "part": part_of(setting),
         "source_rows": int(np.sum(rows.sample_domain > 0)),
         "target_rows": int(np.sum(rows.sample_domain < 0)),
         "threads": "1",
@@ -127,8 +127,7 @@ def _quapy_emq(rows: Rows, seed: int) -> NDArray[np.int64]:
 
 
 def _rlsbench(rows: Rows, seed: int) -> NDArray[np.int64]:
-    predicted: NDArray[np.int64] = rlsbench(rows.X, rows.y, rows.sample_domain, rows.scored, seed)
-    return predicted
+    return rlsbench(rows.X, rows.y, rows.sample_domain, rows.scored, seed)
 
 
 def _ours(rows: Rows, seed: int, *, method: str, **options: Any) -> NDArray[np.int64]:

@@ -1,51 +1,35 @@
-"""The remedy of RLSbench (Garg et al. 2023) for domain adversarial training under label shift.
+"""The remedy of RLSbench (Garg et al. 2023) for domain adversarial training under label shift, on rows of numbers.
 
-Batches of the source have equal class frequencies; so have batches of the target, by pseudo-labels that are renewed in
-each epoch. At the end the classifier's probabilities are multiplied by the target's class frequencies, which black-box
-shift estimation on held-out source rows gives.
+`BalancedVada` without VAT and target entropy: DANN on batches of equal class frequencies in both domains, and
+predictions for the class frequencies that black-box shift estimation gives.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from setminus_paper.adaptation.rivals import BalancedVada
 
 from setminus.adaptation.domain_rows import held_out_rows
-from setminus.adaptation.domains import DomainData, LabelShift, class_logits, estimated_prior
-from setminus.adaptation.methods import AdaptationConfig, Dann
+from setminus.adaptation.domains import DomainData
+from setminus.adaptation.methods import AdaptationConfig
 from setminus.adaptation.small_networks import small_networks
 from setminus.adaptation.vada import VadaConfig
 from setminus.nn.networks import seeded
-from setminus.nn.passes import Batches
-from setminus.nn.training import Loop, TrainingConfig, train
+from setminus.nn.training import TrainingConfig, train
 
 Floats = NDArray[np.float64]
-STEPS, WIDTH, DOMAIN_WEIGHT = 1_000, 64, 0.1
-"""As the defaults of `OrthogonalAdapter`."""
+STEPS, WIDTH = 1_000, 64
+LOSSES = VadaConfig(domain=0.1, source_vat=0.0, target_vat=0.0, target_entropy=0.0)
+"""As the defaults of `OrthogonalAdapter` for DANN."""
 
 
-class PseudoBalancedDann(Dann):
-    """`Dann` with batches of both domains balanced, those of the target by pseudo-labels."""
-
-    def source_weights(self, labels: torch.Tensor) -> None:
-        """None: the domain losses see balanced batches of both domains."""
-        return
-
-    def step(self, loop: Loop) -> None:
-        """As `Dann`, with new pseudo-labels at the beginning of each epoch of the target."""
-        since = loop.index - self.config.warmup
-        if since >= 0 and since % len(self.target_batches) == 0:
-            pseudo = class_logits(*self.predictor, self.data.target).argmax(1)
-            target, size = self.data.target, self.config.batch
-            self.target_batches = Batches(target, size=size, seed=self.target_batches.seed, balance_by=pseudo)
-        super().step(loop)
-
-
-def rlsbench(X: Floats, y: NDArray[np.int64], sample_domain: NDArray[np.int64], scored: Floats, seed: int) -> Any:
+def rlsbench(
+    X: Floats, y: NDArray[np.int64], sample_domain: NDArray[np.int64], scored: Floats, seed: int
+) -> NDArray[np.int64]:
     """Predicted classes of the rows to score."""
     source = sample_domain > 0
     scale = np.sqrt((X[source].var(axis=0) + X[~source].var(axis=0)) / 2)
@@ -56,8 +40,6 @@ def rlsbench(X: Floats, y: NDArray[np.int64], sample_domain: NDArray[np.int64], 
     x, n_classes = rows[source], int(labels.max()) + 1
     data = DomainData(x[~held], labels[~held], rows[~source], n_classes, x[held], labels[held])
     networks = seeded(seed, partial(small_networks, X.shape[1], n_classes, WIDTH))
-    config = AdaptationConfig(VadaConfig(domain=DOMAIN_WEIGHT), warmup=STEPS // 5, balanced="batches")
-    train(PseudoBalancedDann(networks, data, config, seed), TrainingConfig(steps=STEPS, seed=seed, log_every=0))
-    prior = estimated_prior(networks.encoder, networks.head, data, LabelShift("bbse"))
-    logits = class_logits(networks.encoder, networks.head, new).double().numpy()
-    return (logits + np.log(np.maximum(prior, 1e-12))).argmax(axis=1)
+    task = BalancedVada(networks, data, AdaptationConfig(LOSSES, warmup=STEPS // 5), seed)
+    train(task, TrainingConfig(steps=STEPS, seed=seed, log_every=0))
+    return task.predict_proba(new).argmax(axis=1)

@@ -69,12 +69,15 @@ def test_methods_are_compared_on_the_seeds_that_ours_has():
 
 
 def test_no_setting_is_in_both_halves_and_each_half_has_every_kind_of_shift():
-    from benchmarks.adapter_settings import DEVELOPMENT, FAMILIES, FURTHER, SETTINGS, TEST
+    from benchmarks.adapter_settings import DEVELOPMENT, FAMILIES, FURTHER, NEW, SETTINGS, TEST, part_of
 
     assert not {*DEVELOPMENT, *FURTHER} & {*TEST}
     assert not {task for task, _ in (*DEVELOPMENT, *FURTHER)} & {task for task, _ in TEST}
     assert len(SETTINGS) == len({*SETTINGS}) >= 24
-    assert {task.split()[0] for task, _ in (*SETTINGS, *FURTHER)} == {*FAMILIES}
+    assert {task.split()[0] for task, _ in (*SETTINGS, *FURTHER, *NEW)} == {*FAMILIES}
+    # new: not even a family had a part in a choice
+    assert not {task.split()[0] for task, _ in NEW} & {task.split()[0] for task, _ in (*SETTINGS, *FURTHER)}
+    assert [part_of(settings[0]) for settings in (DEVELOPMENT, TEST, NEW)] == ["development", "test", "new"]
     for half in (DEVELOPMENT, TEST):
         assert {0.5, 0.7, 0.85} <= {shift for _, shift in half}
 
@@ -113,7 +116,7 @@ def test_a_run_goes_on_where_it_was(adapters, tmp_path, monkeypatch):
 def test_the_rivals_run_as_they_come_and_leave_scikit_learn_as_it_was(adapters):
     pytest.importorskip("skada")
     before = get_config()
-    names = ("SVC", "skada SubspaceAlignment", "skada MMDTarSReweight", "logistic regression + EM")
+    names = ("SVC", "skada SubspaceAlignment", "skada MMDTarSReweight", "logistic regression + EM", "RLSbench DANN")
     for found in adapters.measured((("gauss medium a", 0.7), 0, names)):
         assert found["metrics"]["accuracy"] > 0.5, found["name"]
     assert get_config() == before

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdaptConfig",
+    "AdaptMethod",
     "adapt",
     "adapt_tables",
     "another_seed",
