@@ -16,6 +16,7 @@ PARTS = (
     "table_peers",
     "proxy",
     "adapters",
+    "adapter_speed",
     "collapse",
     "promises",
     "verdicts",
@@ -119,6 +120,10 @@ def main() -> None:
             names=[name for name in adapters.METHODS if args.only in name],
         )
         print(*adapters_page.build(args.results, args.docs), sep="\n")
+    if "adapter_speed" in wanted:
+        from benchmarks import adapter_speed
+
+        adapter_speed.run(records("adapter_speed"))
     if "collapse" in wanted:
         from benchmarks import collapse
 

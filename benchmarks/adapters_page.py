@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,8 @@ from setminus.records import read_records
 Record = dict[str, Any]
 
 AUTO, CORRECTED, SOURCE_ONLY = "setminus auto", "logistic regression + EM", "setminus source_only"
-TODAY = "setminus vada_orthogonal"
 SHORT = {
     AUTO: "auto",
-    TODAY: "orthogonal",
     SOURCE_ONLY: "source only",
     "logistic regression": "LR",
     CORRECTED: "LR + EM",
@@ -30,22 +28,37 @@ SHORT = {
     "skada JDOT": "JDOT",
     "skada SubspaceAlignment": "SA",
     "RLSbench DANN": "RLSbench",
+    "setminus vada_orthogonal": "orthogonal",
+    "setminus vada": "VADA",
+    "setminus vada_iw": "IW",
+    "setminus dann": "DANN",
 }
 """The methods of the tables of single settings, and their heads there."""
 LIMIT = 0.02
-"""How far below another method is counted."""
+"""How far below another method is counted; a smaller difference is neither harm nor help."""
+VERDICT_HEADS = [
+    "method",
+    "settings",
+    "runs",
+    "adapted beside",
+    "a warning is",
+    "warned where it hurts",
+    "warned where it helps",
+]
 
 
 def build(results: Path, docs: Path) -> list[Path]:
     """Write the page."""
     docs.mkdir(parents=True, exist_ok=True)
     page = docs / "adapters.md"
-    page.write_text(write(read_records(results / "adapters" / "records.jsonl")), encoding="utf-8")
+    records, verdicts = (results / name / "records.jsonl" for name in ("adapters", "verdicts"))
+    found = read_records(verdicts) if verdicts.exists() else []
+    page.write_text(write(read_records(records), found), encoding="utf-8")
     return [page]
 
 
-def write(records: Sequence[Record]) -> str:
-    """The page as Markdown."""
+def write(records: Sequence[Record], verdicts: Sequence[Record] = ()) -> str:
+    """The page as Markdown, from the records of ``adapters`` and of ``verdicts``."""
     frame = to_frame(records).drop_duplicates(["name", "task", "shift", "seed"], keep="last")
     frame["setting"] = (
         frame["task"] + ", " + frame["shift"].map(lambda share: f"{100 * share:.0f}/{100 - 100 * share:.0f}")
@@ -58,48 +71,92 @@ def write(records: Sequence[Record]) -> str:
         lstrip_blocks=True,
     )
     environment.filters["table"] = markdown_table
-    parts = {part: _part(frame[frame["part"] == part]) for part in ("test", "development")}
-    return environment.get_template("adapters.md.j2").render(parts=parts, limit=100 * LIMIT).rstrip("\n") + "\n"
+    parts = {part: _part(frame[frame["part"] == part]) for part in ("test", "new", "development")}
+    template = environment.get_template("adapters.md.j2")
+    return (
+        template.render(parts=parts, limit=100 * LIMIT, verdicts=judged(verdicts), heads=VERDICT_HEADS).rstrip("\n")
+        + "\n"
+    )
 
 
-def means(frame: pd.DataFrame) -> pd.DataFrame:
-    """Mean accuracy with a row for each setting and a column for each method that has every setting and seed."""
-    seeds = frame["seed"].nunique()
-    table = frame.pivot_table(index="setting", columns="name", values="accuracy", aggfunc=["mean", "count"], sort=False)
-    complete = [name for name in table["count"] if (table["count"][name] == seeds).all()]
-    return table["mean"][complete]
+def complete(frame: pd.DataFrame) -> pd.DataFrame:
+    """The records of each method with the seeds for which it has every setting."""
+    counted = frame.groupby(["name", "seed"])["setting"].transform("nunique")
+    return frame[counted == frame["setting"].nunique()]
+
+
+def means(frame: pd.DataFrame, seeds: Sequence[int]) -> pd.DataFrame:
+    """Mean accuracy over some seeds, with a row for each setting and a column for each method that has them all."""
+    own = frame[frame["seed"].isin(seeds)]
+    enough = own.groupby("name")["seed"].nunique() == len(seeds)
+    own = own[own["name"].map(enough)]
+    return own.pivot_table(index="setting", columns="name", values="accuracy", sort=False)
 
 
 def _part(frame: pd.DataFrame) -> dict[str, Any] | None:
-    """The tables of one half of the settings; None without records."""
-    if frame.empty:
+    """The tables of some settings; None without a seed of ours on all of them."""
+    frame = complete(frame)
+    if AUTO not in set(frame["name"]):
         return None
-    ours = frame[frame["name"] == AUTO].groupby("seed")["setting"].nunique()
-    # the seeds that ours has for every setting: all methods are compared on these
-    whole = ours.index[ours == frame["setting"].nunique()]
-    frame = frame[frame["seed"].isin(whole)] if len(whole) else frame
-    accuracy = means(frame)
     seconds = frame.groupby("name")["seconds"].median()
-    order = accuracy.mean().sort_values(ascending=False)
+    seeds_of = {name: sorted(own["seed"].unique()) for name, own in frame.groupby("name")}
+    own_means = {name: means(frame, seeds)[name] for name, seeds in seeds_of.items()}
     summary = []
-    for name, mean in order.items():
-        row = [name, f"{100 * mean:.1f}"]
+    for name in sorted(own_means, key=lambda name: -own_means[name].mean()):
+        # the others on the same seeds
+        accuracy = means(frame, seeds_of[name])
+        beside = accuracy[AUTO].mean() if AUTO in accuracy else None
+        row = [name, str(len(seeds_of[name])), f"{100 * accuracy[name].mean():.1f}"]
+        row.append("" if beside is None or name == AUTO else f"{100 * beside:.1f}")
         for other in (CORRECTED, SOURCE_ONLY):
             row += _below(accuracy[name] - accuracy[other]) if other in accuracy and name != other else ["", ""]
         summary.append([*row, f"{seconds[name]:.1f}"])
-    shown = [name for name in SHORT if name in accuracy]
+    shown = pd.DataFrame({name: own_means[name] for name in SHORT if name in own_means})
     rows = [
-        [setting, *(_bold(100 * own[name], name == own[shown].idxmax()) for name in shown)]
-        for setting, own in accuracy.iterrows()
+        [setting, *(_bold(100 * value, value == own.max()) for value in own)]
+        for setting, own in shown.loc[own_means[AUTO].index].iterrows()
     ]
     return {
-        "seeds": frame["seed"].nunique(),
-        "settings": len(accuracy),
+        "seeds": len(seeds_of[AUTO]),
+        "settings": len(shown),
         "summary": summary,
         "rows": rows,
         "heads": ["setting", *(SHORT[name] for name in shown)],
-        "command": str(frame["command"].iloc[-1]) if "command" in frame else "python -m benchmarks adapters",
+        "few": sorted(SHORT[name] for name in shown if len(seeds_of[name]) < len(seeds_of[AUTO])),
     }
+
+
+def judged(records: Sequence[Record]) -> list[list[str]]:
+    """How often the verdict advises against adaptation where it hurts and where it helps.
+
+    One row for each method, part and rule. The earlier verdict advised against every model with a failed check.
+    """
+    rows = []
+    for method in sorted({record["name"] for record in records}):
+        for part in ("development", "test"):
+            own = [one for one in records if one["name"] == method and one["config"]["part"] == part]
+            for reference in ("source only", "corrected"):
+                for rule, warns in WARNS.items():
+                    counts = [_warned(own, reference, warns, sign) for sign in (-1, 1)]
+                    rows.append([method, part, str(len(own)), reference, rule, *(f"{w} of {n}" for n, w in counts)])
+    return rows
+
+
+WARNS: dict[str, Callable[[Record], bool]] = {
+    "any failed check (earlier)": lambda metrics: "fail" in metrics["findings"].values(),
+    "recommends another model": lambda metrics: metrics["recommended"] != "adapted",
+}
+"""When a verdict counts as a warning."""
+
+
+def _warned(records: Sequence[Record], reference: str, warns: Callable[[Record], bool], sign: int) -> tuple[int, int]:
+    """Runs that adaptation changes by more than `LIMIT` in the direction of `sign`, and those of them warned of."""
+    changed = [
+        warns(one["metrics"])
+        for one in records
+        if sign * (one["metrics"]["accuracy"]["adapted"] - one["metrics"]["accuracy"][reference]) > LIMIT
+    ]
+    return len(changed), sum(changed)
 
 
 def _below(gain: pd.Series) -> list[str]:

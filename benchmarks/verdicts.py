@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from setminus_paper.pages import markdown_table
 from setminus_paper.run import source_commit
 from threadpoolctl import threadpool_limits
 
 from benchmarks.adapter_settings import SETTINGS, Setting, part_of, rows_of
+from benchmarks.adapters_page import VERDICT_HEADS, judged
 from benchmarks.resuming import existing_keys
 from setminus.adaptation.prior_correction import PriorCorrectedClassifier
 from setminus.commands.adapt import AdaptConfig, AdaptMethod, compared, corrected_model, fitted, requested_model
@@ -26,9 +28,6 @@ from setminus.records import append_record, read_records, versions
 
 COMMAND = "python -m benchmarks verdicts"
 METHODS: tuple[AdaptMethod, ...] = ("auto", "vada_orthogonal")
-POINTS = 0.02
-"""A smaller difference of accuracies is neither harm nor help."""
-REFERENCES = ("source only", "corrected")
 
 
 def run(
@@ -47,7 +46,7 @@ def run(
             for found in measured(setting, missing, seed) if missing else ():
                 append_record(records, {**found, **shared})
                 print(f"seed {seed}: {setting[0]} at {setting[1]:g}, {found['name']}", flush=True)
-    print(table(read_records(records)))
+    print(markdown_table(judged(read_records(records)), VERDICT_HEADS))
 
 
 def key(record: dict[str, Any]) -> tuple[str, float, str, int]:
@@ -102,29 +101,3 @@ def _domains(X: Any, y: Any, sample_domain: Any) -> Domains:
         unseen={f"x{place}": float(share) for place, share in enumerate(outside.mean(axis=0))},
         about={},
     )
-
-
-def table(records: list[dict[str, Any]]) -> str:
-    """How often the verdict advises against adaptation where it hurts and where it helps, by part and reference."""
-    lines = [
-        "| method | settings | reference | hurts | of these warned | helps | of these warned |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for method in sorted({record["name"] for record in records}):
-        for part in ("development", "test"):
-            own = [one for one in records if one["name"] == method and one["config"]["part"] == part]
-            for reference in REFERENCES:
-                counts = [_warned(own, reference, sign) for sign in (-1, 1)]
-                cells = [str(value) for count in counts for value in count]
-                lines.append(f"| {' | '.join([method, part, reference, *cells])} |")
-    return "\n".join(lines)
-
-
-def _warned(records: list[dict[str, Any]], reference: str, sign: int) -> tuple[int, int]:
-    """Runs that adaptation changes by more than `POINTS` in the direction of `sign`, and those advised against."""
-    chosen = [
-        one["metrics"]["recommended"] != "adapted"
-        for one in records
-        if sign * (one["metrics"]["accuracy"]["adapted"] - one["metrics"]["accuracy"][reference]) > POINTS
-    ]
-    return len(chosen), sum(chosen)

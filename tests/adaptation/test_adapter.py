@@ -15,8 +15,11 @@ from sklearn.preprocessing import FunctionTransformer
 
 pytest.importorskip("torch")
 
+from setminus.adaptation import small_networks
 from setminus.adaptation.adapter import OrthogonalAdapter
+from setminus.errors import UserError
 from setminus.estimators.persistence import load, save
+from setminus.progress import listen
 
 METHODS = ("vada_orthogonal", "vada", "vada_iw", "dann", "source_only")
 PRIORS = ("equal", "target")
@@ -143,12 +146,14 @@ def test_names_of_classes_and_columns_scales_and_a_pipeline(moons):
     np.testing.assert_array_equal(piped.predict_proba(X), plain.predict_proba(X))
 
 
-def test_a_saved_model_predicts_the_same(moons, tmp_path):
+@pytest.mark.parametrize("method", ["auto", "vada_orthogonal"])
+def test_a_saved_model_predicts_the_same(method, moons, tmp_path):
     X, y, sample_domain = moons(0, n=60)
-    model = OrthogonalAdapter("vada_orthogonal", steps=10).fit(X, y, sample_domain=sample_domain)
+    model = OrthogonalAdapter(method, steps=10).fit(X, y, sample_domain=sample_domain)
     name = "setminus.adaptation.adapter.OrthogonalAdapter"
     again = load(save(model, tmp_path / "adapter.skops"), trusted=[name])
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert getattr(again, "evidence_", None) == getattr(model, "evidence_", None)
 
 
 def test_predicting_needs_no_torch_and_fitting_says_what_to_install(moons, monkeypatch):
@@ -190,10 +195,11 @@ def test_the_source_alone_corrected_for_the_target():
         plain.set_params(predict_prior="target").predict(new)
 
 
-def test_domains_by_position_as_a_number_and_masked_labels(moons):
+@pytest.mark.parametrize("method", ["auto", "vada_orthogonal"])
+def test_domains_by_position_as_a_number_and_masked_labels(method, moons):
     X, y, domain = moons(0)
     masked = np.where(domain > 0, y, -1)
-    model = OrthogonalAdapter("vada_orthogonal", steps=20).fit(X, masked, domain)
+    model = OrthogonalAdapter(method, steps=20).fit(X, masked, domain)
     new, truth = X[domain < 0], y[domain < 0]
     for given in (domain[domain < 0], -1):
         np.testing.assert_array_equal(model.predict(new, given), model.predict(new))
@@ -202,6 +208,30 @@ def test_domains_by_position_as_a_number_and_masked_labels(moons):
     assert model.score(X, masked, domain) == pytest.approx(model.score(X[domain > 0], y[domain > 0]))
     with pytest.raises(ValueError, match="sample_domain has shape"):
         model.predict(new, domain)
+
+
+@pytest.mark.parametrize("method", ["auto", "vada_orthogonal"])
+def test_a_device_is_used_by_every_network_or_refused(method, moons, monkeypatch):
+    X, y, domain = moons(0, n=60)
+    plain = OrthogonalAdapter(method, steps=10).fit(X, y, domain)
+    asked = []
+    monkeypatch.setattr(small_networks, "pick_device", lambda device: asked.append(device) or "cpu")
+    elsewhere = OrthogonalAdapter(method, steps=10, device="cuda").fit(X, y, domain)
+    assert asked
+    assert set(asked) == {"cuda"}
+    np.testing.assert_array_equal(elsewhere.predict_proba(X), plain.predict_proba(X))
+    monkeypatch.undo()
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(UserError, match="device is 'cuda', which this machine does not have: choose cpu, or auto"):
+        elsewhere.fit(X, y, domain)
+
+
+def test_progress_is_told_by_steps(moons):
+    X, y, domain = moons(0, n=60)
+    events = []
+    with listen(events.append):
+        OrthogonalAdapter("vada_orthogonal", steps=10).fit(X, y, domain)
+    assert [event.done for event in events if event.kind == "advanced" and event.unit == "steps"] == [*range(11)]
 
 
 @pytest.mark.parametrize("routing", [False, True])
@@ -224,11 +254,12 @@ def test_grid_search_by_a_criterion_of_skada(routing, moons):
     assert set(search.predict(X)) <= {0, 1}
 
 
-def test_sparse_rows_and_single_precision(moons):
+@pytest.mark.parametrize("method", ["auto", "vada_orthogonal"])
+def test_sparse_rows_and_single_precision(method, moons):
     X, y, domain = moons(0, n=100)
-    expected = OrthogonalAdapter("vada_orthogonal", steps=10).fit(X, y, domain).predict_proba(X)
+    expected = OrthogonalAdapter(method, steps=10).fit(X, y, domain).predict_proba(X)
     for rows, atol in ((csr_array(X), 1e-12), (X.astype(np.float32), 1e-3)):
-        model = OrthogonalAdapter("vada_orthogonal", steps=10).fit(rows, y, domain)
+        model = OrthogonalAdapter(method, steps=10).fit(rows, y, domain)
         np.testing.assert_allclose(model.predict_proba(rows), expected, atol=atol)
 
 

@@ -20,12 +20,14 @@ GOOD = AdaptationEvidence(
     recall=0.9,
     n_held=100,
     auc=0.8,
+    auc_error=0.05,
     source_mix=[0.8, 0.2],
     estimates={"the model": [0.3, 0.7], "EM": [0.31, 0.69], "BBSE": [0.35, 0.65]},
     answers=[0.32, 0.68],
     decided=[0.4, 0.6],
     agreement=0.97,
     corrected=[0.35, 0.65],
+    least=[0.2, 0.55],
 )
 HELPED = TargetScores(n=300, unseen_class=0, before=150, after=240, gained=95, lost=5, mix=(0.3, 0.7))
 
@@ -46,6 +48,8 @@ def estimates(other):
         ({"recall": 0.7}, "the columns predict the class", "warn"),
         ({"recall": 0.52}, "the columns predict the class", "fail"),
         ({"auc": 0.52}, "rows of a class differ between the tables", "warn"),
+        ({"auc": 0.49}, "rows of a class differ between the tables", "fail"),
+        ({"auc": 0.52, "auc_error": 0.03}, "rows of a class differ between the tables", "fail"),
         ({"source_mix": [0.32, 0.68]}, "the class frequencies changed", "warn"),
         ({"method": "vada"}, "the class frequencies are the same", "warn"),
         ({"estimates": estimates([0.5, 0.5])}, "estimates of the class frequencies agree", "warn"),
@@ -60,6 +64,21 @@ def estimates(other):
 )
 def test_one_condition_at_a_time(changes, name, status):
     assert doubts(**changes) == {name: status}
+
+
+@pytest.mark.parametrize("changes", [{"method": "corrected"}, {"method": "auto", "trust": 1.0}])
+def test_models_that_are_made_for_other_frequencies_alone_do_not_fail_where_nothing_else_changed(changes):
+    name = "rows of a class differ between the tables"
+    assert doubts(auc=0.4)[name] == "fail"
+    assert doubts(auc=0.4, **changes)[name] == "warn"
+
+
+def test_a_class_that_the_model_misses_in_its_estimate_too_is_lost_where_another_estimate_has_it():
+    alike = {"method": "auto", "trust": 1.0, "assumed": [1.0, 0.0], "answers": [1.0, 0.0], "decided": [1.0, 0.0]}
+    assert doubts(**alike, least=[0.1, 0.0])["every class is predicted"] == "warn"
+    lost = adaptation_findings(replace(GOOD, **alike, least=[0.1, 0.3]))
+    assert {one.name for one in lost if one.status == "fail"} == {"every class is predicted"}
+    assert adaptation_verdict(lost).recommended == "corrected"
 
 
 @pytest.mark.parametrize(("trust", "status"), [(1.0, "fail"), (0.0, "warn")])
@@ -125,13 +144,17 @@ def test_few_rows_of_a_class_do_not_show_that_it_is_lost():
 
 
 def test_a_class_that_is_estimated_to_be_absent_need_not_be_predicted():
-    three = {"classes": ("a", "b", "c"), "source_mix": [0.7, 0.2, 0.1], "answers": [0.3, 0.7, 0.0]}
+    three = {"classes": ("a", "b", "c"), "source_mix": [0.7, 0.2, 0.1], "answers": [0.3, 0.7, 0.0], "least": [0, 0, 0]}
     mixes = {"the model": [0.3, 0.7, 0.0], "EM": [0.3, 0.7, 0.0], "BBSE": [0.3, 0.7, 0.0]}
     assert doubts(**three, estimates=mixes, decided=[0.3, 0.7, 0.0]) == {"every class is predicted": "warn"}
     # 6.9 % of a class that is never predicted
     mixes = {name: [0.3, 0.631, 0.069] for name in mixes}
     answers = {**three, "answers": [0.3, 0.631, 0.069]}
     assert doubts(**answers, estimates=mixes, decided=[0.3, 0.7, 0.0]) == {"every class is predicted": "fail"}
+    # also behind a class that is absent
+    mixes = {name: [0.0, 0.6, 0.4] for name in mixes}
+    answers = {**three, "answers": [0.0, 0.6, 0.4]}
+    assert doubts(**answers, estimates=mixes, decided=[0.0, 1.0, 0.0])["every class is predicted"] == "fail"
 
 
 def test_labelled_rows_decide_the_verdict():

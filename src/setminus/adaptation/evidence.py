@@ -20,8 +20,9 @@ DRIFT = (0.05, 0.5)
 """Fraction of target rows with a value outside the range or levels seen in the source."""
 MISSED = (0.5, 0.9)
 """Balanced error on held-out source rows, as a fraction of the error of guessing."""
-MIN_DOMAIN_AUC = 0.6
-"""Below it, rows of one class hardly differ between the domains; 0.5 is chance."""
+MIN_DOMAIN_AUC, AUC_ERRORS = 0.6, 2.0
+"""Below the first, rows of one class hardly differ between the domains; 0.5 is chance. By that many standard errors
+below it, they do not: then only the class frequencies changed, and the corrected model is the right one."""
 MIN_SHIFT = 0.05
 """A smaller distance of two class frequencies counts as no change."""
 DISAGREEMENT = (0.15, 0.3)
@@ -42,6 +43,7 @@ DRAWS = 2_000
 HELPS = "adaptation improves the accuracy on labelled target rows"
 DECISIVE = frozenset(
     {
+        "rows of a class differ between the tables",
         "every class is predicted",
         "the adapted model's mean probabilities agree with the estimate",
     }
@@ -163,8 +165,9 @@ class AdaptationEvidence:
         For each column, the fraction of target rows with a value outside the range or levels seen in the source.
     recall, n_held : float, int
         Balanced accuracy of a classifier of the source on held-out source rows, and their number.
-    auc : float
-        AUC of a classifier of the domain, with source rows weighted to the estimated class frequencies.
+    auc, auc_error : float
+        AUC of a classifier of the domain, with source rows weighted to the estimated class frequencies, and its
+        standard error.
     source_mix : array of shape (C,)
         The class frequencies of the source.
     estimates : mapping of str to array of shape (C,)
@@ -177,6 +180,8 @@ class AdaptationEvidence:
         The fraction of target rows for which a model of another seed predicts the same class.
     corrected : array of shape (C,)
         The frequencies of the corrected model's predictions.
+    least : array of shape (C,)
+        The lower ends of the intervals of the target's class frequencies, by the corrected model.
     assumed : array of shape (C,), optional
         The class frequencies that the model assumes, where it trusts the estimate only in part.
     trust : float, optional
@@ -192,12 +197,14 @@ class AdaptationEvidence:
     recall: float
     n_held: int
     auc: float
+    auc_error: float
     source_mix: ArrayLike
     estimates: Mapping[str, ArrayLike]
     answers: ArrayLike
     decided: ArrayLike
     agreement: float
     corrected: ArrayLike
+    least: ArrayLike
     assumed: ArrayLike | None = None
     trust: float | None = None
     unexplained: float | None = None
@@ -220,6 +227,7 @@ class AdaptationEvidence:
             "drift": max(self.drift.values()),
             "recall": self.recall,
             "auc": self.auc,
+            "auc_error": self.auc_error,
             "shift": mix_distance(self.source_mix, self.used),
             "disagreement": max(mix_distance(self.used, other) for other in others),
             "mass_distance": mix_distance(self.expected, self.answers),
@@ -342,13 +350,19 @@ def _classes_predictable(evidence: AdaptationEvidence) -> Finding:
 
 
 def _features_differ(evidence: AdaptationEvidence) -> Finding:
+    status: Status = "ok" if evidence.auc >= MIN_DOMAIN_AUC else "warn"
+    # a corrected model and "auto" are for this case
+    trains = evidence.method != "corrected" and evidence.trust is None
+    changed = mix_distance(evidence.source_mix, evidence.used) > MIN_SHIFT
+    if trains and changed and evidence.auc + AUC_ERRORS * evidence.auc_error < MIN_DOMAIN_AUC:
+        status = "fail"
     return _finding(
         "rows of a class differ between the tables",
-        "ok" if evidence.auc >= MIN_DOMAIN_AUC else "warn",
+        status,
         "with source rows weighted to the estimated class frequencies, a classifier of the table has an AUC of "
-        f"{evidence.auc:.2f}",
+        f"{evidence.auc:.2f}, with a standard error of {evidence.auc_error:.2f}",
         "If only the class frequencies changed, do not train: multiply the probabilities of your model by new over old "
-        "frequencies.",
+        "frequencies, as --method corrected does.",
     )
 
 
@@ -402,15 +416,18 @@ def _predictions_agree(evidence: AdaptationEvidence) -> Finding:
 
 
 def _every_class_predicted(evidence: AdaptationEvidence) -> Finding:
-    shares, expected = (np.asarray(mix, dtype=np.float64) for mix in (evidence.decided, evidence.expected))
+    shares = np.asarray(evidence.decided, dtype=np.float64)
+    # the model's own estimate may be wrong in the same way as its predictions
+    expected = np.maximum(evidence.expected, evidence.least)
     ratio = shares / np.maximum(expected, MIN_SHARE)
-    rarest = int(ratio.argmin())
-    lost = expected[rarest] >= MIN_SHARE and ratio[rarest] < MISSING_CLASS
+    lost = (expected >= MIN_SHARE) & (ratio < MISSING_CLASS)
+    # the most frequent of the lost classes
+    rarest = int(np.argmax(lost * expected) if lost.any() else ratio.argmin())
     return _finding(
         "every class is predicted",
-        _without_trust(evidence, "fail" if lost else "warn" if shares.min() == 0 else "ok"),
-        f"{_percent(shares[rarest])} of the target rows are predicted as {evidence.classes[rarest]!r}, and "
-        f"{_percent(expected[rarest])} are estimated to be of this class",
+        _without_trust(evidence, "fail" if lost.any() else "warn" if shares.min() == 0 else "ok"),
+        f"{_percent(shares[rarest])} of the target rows are predicted as {evidence.classes[rarest]!r}, and by the "
+        f"estimates {_percent(expected[rarest])} or more are of this class",
         "If the target has rows of this class, do not rely on the model.",
     )
 

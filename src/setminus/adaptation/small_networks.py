@@ -18,7 +18,7 @@ from setminus.adaptation.domains import DomainData, LabelShift
 from setminus.adaptation.methods import METHODS, AdaptationConfig, DirtT
 from setminus.adaptation.vada import VadaNetworks
 from setminus.nn.networks import DomainDiscriminator, mlp, seeded
-from setminus.nn.passes import Batches
+from setminus.nn.passes import Batches, pick_device
 from setminus.nn.training import TrainingConfig, train
 from setminus.progress import tracked
 
@@ -83,16 +83,17 @@ def adapted(
     mass: float = 0.0,
 ) -> Adapted:
     """Train small networks by one of `METHODS`, then refine them by `refine_steps` of DIRT-T."""
+    place = pick_device(device)
     networks = seeded(seed, partial(small_networks, data.source.shape[1], data.n_classes, width))
     options: dict[str, Any] = {"label_shift": label_shift} if method in WITH_PRIOR else {}
     if method == "vada_orthogonal":
         options |= {"discriminator": discriminator, "mass": mass}
     task = METHODS[method](networks, data, config, seed, **options)
-    train(task, TrainingConfig(steps=steps, seed=seed, log_every=0, accelerator=device))
+    train(task, TrainingConfig(steps=steps, seed=seed, log_every=0, accelerator=place))
     if refine_steps:
         train(
             DirtT(networks, data, config, seed),
-            TrainingConfig(steps=refine_steps, seed=seed, log_every=0, accelerator=device),
+            TrainingConfig(steps=refine_steps, seed=seed, log_every=0, accelerator=place),
         )
     linear = [part for module in task.predictor for part in module if isinstance(part, nn.Linear)]
     layers = [(_array(layer.weight).T.copy(), _array(layer.bias)) for layer in linear]
@@ -138,7 +139,7 @@ def fold_networks(
     >>> len(networks), [weight.shape for weight, _ in networks[0]]
     (2, [(2, 8), (8, 8), (8, 2)])
     """
-    place = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device)
+    place = torch.device(pick_device(device))
     n_classes, n = int(codes.max()) + 1, len(folds)
     generator = torch.Generator().manual_seed(seed)
     sizes = (x.shape[1], width, width, n_classes)

@@ -357,6 +357,7 @@ def compared(domains: Domains, corrected: PriorCorrectedClassifier, model: Any, 
         "adapted": delivered.argmax(axis=1),
     }
     after, again = decided["adapted"], other.predict_proba(domains.target).argmax(axis=1)
+    auc, auc_error = _domain_auc(domains, used)
     evidence = AdaptationEvidence(
         method=getattr(model, "method", "corrected"),
         shrinkage=_shrunk(model),
@@ -364,13 +365,15 @@ def compared(domains: Domains, corrected: PriorCorrectedClassifier, model: Any, 
         drift=domains.unseen,
         recall=corrected.diagnostics_["balanced_accuracy"],
         n_held=len(domains.codes),
-        auc=_domain_auc(domains, used),
+        auc=auc,
+        auc_error=auc_error,
         source_mix=frequencies(domains.codes),
         estimates=estimates,
         answers=_given(delivered, (used if kept is None else assumed) / np.maximum(assumed, TINY)).mean(axis=0),
         decided=frequencies(after),
         agreement=float(np.mean(after == again)),
         corrected=frequencies(decided["corrected"]),
+        least=corrected.target_prior_interval_[0],
         assumed=None if kept is None else assumed,
         trust=kept and kept["trust"],
         unexplained=kept and kept["unexplained"],
@@ -442,8 +445,11 @@ def _given(proba: Floats, factor: Floats) -> Floats:
     return scaled
 
 
-def _domain_auc(domains: Domains, mix: Floats) -> float:
-    """The AUC of a classifier of domains on held-out rows; the source is weighted to the given class frequencies."""
+def _domain_auc(domains: Domains, mix: Floats) -> tuple[float, float]:
+    """The AUC of a classifier of domains on held-out rows, and its standard error where the domains are alike.
+
+    The source is weighted to the given class frequencies.
+    """
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.metrics import roc_auc_score
 
@@ -460,7 +466,10 @@ def _domain_auc(domains: Domains, mix: Floats) -> float:
     model = HistGradientBoostingClassifier(max_iter=50, max_leaf_nodes=8, random_state=0)
     model.fit(X[learn], y[learn], sample_weight=w[learn])
     auc = roc_auc_score(y[~learn], model.predict_proba(X[~learn])[:, 1], sample_weight=w[~learn])
-    return float(auc)
+    # weighted rows count as fewer equal ones
+    counts = [w[rows].sum() ** 2 / np.sum(w[rows] ** 2) for rows in (~learn & (y == 0), ~learn & (y == 1))]
+    error = np.sqrt((sum(counts) + 1) / (12 * counts[0] * counts[1]))
+    return float(auc), float(error)
 
 
 def _accuracies(right: dict[str, int], scores: TargetScores) -> dict[str, Any]:

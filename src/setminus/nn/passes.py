@@ -25,6 +25,7 @@ __all__ = [
     "fast_precision",
     "frozen",
     "in_float32",
+    "pick_device",
     "prepare",
     "running_statistics_kept",
     "sees_whole_batch",
@@ -139,6 +140,24 @@ Precision = Literal["32-true", "bf16-mixed"]
 """By the names of Lightning Fabric."""
 
 Placed = TypeVar("Placed", torch.Tensor, torch.nn.Module)
+
+
+def pick_device(device: str) -> str:
+    """The device to train on: for "auto" a GPU where there is one.
+
+    Examples
+    --------
+    >>> pick_device("cpu")
+    'cpu'
+    """
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if device == "auto":
+        return next(name for name, available in there.items() if available)
+    if device not in there:
+        raise UserError(f"device is {device!r}", expected=f"one of auto, {', '.join(sorted(there))}")
+    if not there[device]:
+        raise UserError(f"device is {device!r}, which this machine does not have", do="choose cpu, or auto.")
+    return device
 
 
 def fast_precision(device: str | torch.device = "cpu") -> Precision:

@@ -22,7 +22,7 @@ from setminus.datasets.two_factor_folder import LabelledImages
 from setminus.errors import UserError
 from setminus.nn.checkpoints import has_checkpoint
 from setminus.nn.cyclegan import CycleGAN, CycleGANWeights
-from setminus.nn.passes import Precision, fast_precision
+from setminus.nn.passes import Precision, fast_precision, pick_device
 from setminus.nn.training import Loop, Observer, Outcome, TrainingConfig, train
 from setminus.progress import tracked
 from setminus.transfer.factor_classifiers import (
@@ -50,7 +50,6 @@ __all__ = [
     "edge_correlation",
     "fit_translation",
     "fitting_notes",
-    "pick_device",
     "strip_png",
     "verdict",
     "worst",
@@ -196,24 +195,6 @@ DEFAULT_STEPS, DEFAULT_BATCH, DEFAULT_RATE, DEFAULT_WIDTH = 400, 16, 5e-4, 16
 """As in `OrthogonalTranslator`; ``python -m benchmarks translators`` is there to measure them."""
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
-
-
-def pick_device(device: Device) -> str:
-    """The device to train on: for "auto" a GPU where there is one.
-
-    Examples
-    --------
-    >>> pick_device("cpu")
-    'cpu'
-    """
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
-    if device == "auto":
-        return next(name for name, available in there.items() if available)
-    if device not in there:
-        raise UserError(f"device is {device!r}", expected=f"one of {', '.join(get_args(Device))}")
-    if not there[device]:
-        raise UserError(f"device is {device!r}, which this machine does not have", do="choose cpu, or auto.")
-    return device
 
 
 @dataclass(frozen=True)
