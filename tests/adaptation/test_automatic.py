@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from setminus.adaptation.automatic import common_scale, information, joined, network_logits
+from setminus.adaptation.automatic import (
+    Trainer,
+    _checked,
+    _Model,
+    common_scale,
+    information,
+    joined,
+    network_logits,
+)
 from setminus.adaptation.linear_source import fit_linear_source, prior_evidence, trust
 from setminus.adaptation.prior_correction import PriorCorrectedClassifier
 
@@ -191,6 +199,38 @@ def test_where_the_features_shifted_predictions_are_for_equal_frequencies_and_ma
     assert model.evidence_["trust"] < 0.5
     assert {"adapted_gain", "adapted_information"} <= set(model.evidence_)
     assert model.score(target, labels) > alone.score(target, labels) - 0.03
+
+
+@pytest.mark.parametrize(("swapped", "used"), [(False, True), (True, False)])
+def test_an_adapted_network_that_swaps_the_classes_is_not_used(swapped, used):
+    # two columns tell the class, and a half of the columns has moved in the target; the network trusts the second
+    rng = np.random.default_rng(0)
+    y, labels = rng.integers(2, size=300), rng.integers(2, size=300)
+    x, target = rng.normal(size=(300, 6)), rng.normal(size=(300, 6))
+    for rows_, classes in ((x, y), (target, labels)):
+        rows_[:, :2] += 2.0 * (2 * classes - 1)[:, None]
+    target[:, 1] *= -1 if swapped else 1
+    target[:, 2:] += 3.0
+    target[:, 3:] -= 6.0
+
+    def by(column, strength):
+        weight = np.zeros((6, 2))
+        weight[column] = [-strength, strength]
+        # as a network: u = relu(u) - relu(-u)
+        return [(np.hstack([weight, -weight]), np.zeros(4)), (np.vstack([np.eye(2), -np.eye(2)]), np.zeros(2))]
+
+    held = np.arange(300) % 3 == 0
+    both = joined([(1.0, by(0, 2.0)), (1.0, by(1, 2.0))])
+    trainer = Trainer(lambda folds: [by(0, 1.0) for _ in folds], lambda known: by(1, 5.0) if swapped else both, held)
+    linear, networks = (
+        _Model(by(0, 0.5), network_logits(by(0, 0.5), x), network_logits(by(0, 0.5), target), np.log([0.5, 0.5]))
+        for _ in range(2)
+    )
+    model, numbers = _checked(linear, networks, trainer, x, y, target, None)
+    assert numbers["adapted_gain"] > 0
+    assert numbers["networks_information"] <= numbers["adapted_information"]
+    assert (numbers["adapted_agreement"] > 0.4) == used
+    assert (model is not None) == used
 
 
 def test_networks_of_folds_stop_early_and_predict_the_rows_that_they_left_out():

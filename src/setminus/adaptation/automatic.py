@@ -27,7 +27,17 @@ from setminus.adaptation.label_shift import (
 )
 from setminus.adaptation.linear_source import FOLDS, LinearSource, fit_linear_source, prior_evidence, source_folds
 
-__all__ = ["MASS", "Automatic", "Trainer", "choose", "common_scale", "information", "joined", "network_logits"]
+__all__ = [
+    "MASS",
+    "Automatic",
+    "Trainer",
+    "agreement_beyond_chance",
+    "choose",
+    "common_scale",
+    "information",
+    "joined",
+    "network_logits",
+]
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -41,6 +51,9 @@ linear model to be used alone and for networks to be averaged with it, the secon
 MAX_CONFIDENCE = 1.05
 """Predictions for the target that are more informative by this factor than those for held-out source rows, weighted to
 the same class frequencies, are overconfident: target entropy was minimised where the classes overlap."""
+MIN_AGREEMENT = 0.4
+"""The least agreement beyond chance of an adapted network with each model without adaptation, on target rows: below it,
+adversarial training may have aligned a class with another one, which no other check sees."""
 MASS = 10.0
 """The weight of the mass constraint beside the target's entropy; see `VadaOrthogonal`."""
 MAX_SCALE_RATIO = 10.0
@@ -259,10 +272,11 @@ def _checked(
     target: Floats,
     known: Floats | None,
 ) -> tuple[_Model | None, dict[str, float]]:
-    """An adapted network, if it passes three checks.
+    """An adapted network, if it passes four checks.
 
     It predicts held-out source rows at least as well as the linear model; its predictions for the target are at least
-    as informative as those without adaptation, and not more so than its predictions for held-out source rows.
+    as informative as those without adaptation, and not more so than its predictions for held-out source rows; and they
+    agree with those without adaptation.
     """
     held, own = trainer.held, codes[trainer.held]
     layers = trainer.adapted(known)
@@ -274,21 +288,20 @@ def _checked(
     of_linear = _Model(linear.layers, linear.held_out[held], linear.target, linear.log_prior)
     gain, _ = _gain(of_linear, adapted, own, prior)
     weights = np.exp(linear.log_prior)[own] / prior[own]
+    unadapted = [network_logits(model.layers, target) for model in (networks, linear)]
     plain, after, of_source = (
         information(rows + linear.log_prior, given)
-        for rows, given in (
-            (network_logits(networks.layers, target), None),
-            (of_target, None),
-            (of_rows, weights),
-        )
+        for rows, given in ((unadapted[0], None), (of_target, None), (of_rows, weights))
     )
+    agreement = min(agreement_beyond_chance(of_target.argmax(axis=1), rows.argmax(axis=1)) for rows in unadapted)
     numbers = {
         "adapted_gain": gain,
+        "adapted_agreement": agreement,
         "networks_information": plain,
         "adapted_information": after,
         "adapted_source_information": of_source,
     }
-    passed = gain > 0 and plain <= after <= MAX_CONFIDENCE * of_source
+    passed = gain > 0 and plain <= after <= MAX_CONFIDENCE * of_source and agreement >= MIN_AGREEMENT
     return adapted if passed else None, numbers
 
 
@@ -331,6 +344,20 @@ def information(logits: Floats, weights: Floats | None = None) -> float:
     mean = np.average(proba, axis=0, weights=weights)
     of_mean = -float(np.sum(mean * np.log(np.maximum(mean, np.finfo(float).tiny))))
     return max(of_mean + float(np.average(np.sum(proba * log_proba, axis=1), weights=weights)), 0.0)
+
+
+def agreement_beyond_chance(one: Codes, other: Codes) -> float:
+    """Cohen's kappa of two predictions of classes: 1 where they are equal, 0 where they agree as often as by chance.
+
+    Examples
+    --------
+    >>> first = np.array([0, 0, 1, 1])
+    >>> agreement_beyond_chance(first, first), agreement_beyond_chance(first, np.array([0, 1, 0, 1]))
+    (1.0, 0.0)
+    """
+    n_classes = int(max(one.max(), other.max())) + 1
+    chance = float(class_frequencies(one, n_classes) @ class_frequencies(other, n_classes))
+    return 1.0 if chance == 1 else (float(np.mean(one == other)) - chance) / (1 - chance)
 
 
 def joined(members: Sequence[tuple[float, Layers]]) -> Layers:

@@ -398,6 +398,14 @@ class PriorCorrectedClassifier(DomainClassifier):
     >>> plain = LogisticRegression().fit(X[:1000], y[:1000])
     >>> bool(model.score(X[1000:], y[1000:]) > plain.score(X[1000:], y[1000:]) + 0.1)
     True
+
+    The same by the formula of the paper, from the calibrated probabilities for the source's class frequencies:
+
+    >>> calibrated = PriorCorrectedClassifier(LogisticRegression(), model.source_prior_).fit(X, y, sample_domain)
+    >>> principal = np.tile(model.source_prior_, (2000, 1))
+    >>> by_formula = orthogonalize(calibrated.predict_proba(X), principal, model.assumed_prior_)
+    >>> np.allclose(model.predict_proba(X), by_formula)
+    True
     """
 
     classes_: NDArray[Any]
