@@ -39,9 +39,9 @@ def main() -> None:
     )
     parser.add_argument(
         "--part",
-        choices=["development", "test", "new", "all"],
+        choices=["development", "test", "new", "last", "all"],
         default="all",
-        help="which sets and settings (new: adapters only)",
+        help="which sets and settings (new, last: adapters only)",
     )
     parser.add_argument("--sets", metavar="NAMES", help="sets of peers, joined by commas (default: those of --part)")
     parser.add_argument("--scores", type=Path, help="folder that keeps the base models' scores of peers for later runs")

@@ -71,7 +71,7 @@ def write(records: Sequence[Record], verdicts: Sequence[Record] = ()) -> str:
         lstrip_blocks=True,
     )
     environment.filters["table"] = markdown_table
-    parts = {part: _part(frame[frame["part"] == part]) for part in ("test", "new", "development")}
+    parts = {part: _part(frame[frame["part"] == part]) for part in ("test", "new", "last", "development")}
     template = environment.get_template("adapters.md.j2")
     return (
         template.render(parts=parts, limit=100 * LIMIT, verdicts=judged(verdicts), heads=VERDICT_HEADS).rstrip("\n")
