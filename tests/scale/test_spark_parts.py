@@ -156,6 +156,7 @@ def test_a_session_is_started_on_this_machine_alone_and_stopped(spark, table):
         "spark.executorEnv.SETMINUS_THREADS": "1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        "spark.authenticate": "true",
         "level": "ERROR",
     }
     assert spark.stopped == 1
@@ -163,12 +164,23 @@ def test_a_session_is_started_on_this_machine_alone_and_stopped(spark, table):
     assert os.environ["PYSPARK_PYTHON"] == sys.executable
 
 
-@pytest.mark.parametrize(("master", "here"), [("spark://10.0.0.1:7077", False), ("local[4]", True), ("yarn", False)])
-def test_a_cluster_reaches_the_driver_by_its_own_address(master, here, spark, table, monkeypatch):
+@pytest.mark.parametrize(
+    ("master", "here", "keyed"),
+    [
+        ("spark://10.0.0.1:7077", False, False),
+        ("yarn", False, False),
+        ("local[4]", True, True),
+        ("local", True, True),
+        # Spark makes no key there
+        ("local-cluster[2,1,1024]", True, False),
+    ],
+)
+def test_a_cluster_reaches_the_driver_by_its_own_address(master, here, keyed, spark, table, monkeypatch):
     monkeypatch.setenv("PYSPARK_PYTHON", "python-of-the-cluster")
     scored(table, master=master)
     assert spark.asked["master"] == master
     assert ("spark.driver.host" in spark.asked) is ("spark.driver.bindAddress" in spark.asked) is here
+    assert ("spark.authenticate" in spark.asked) is keyed
     assert os.environ["PYSPARK_PYTHON"] == "python-of-the-cluster"
 
 

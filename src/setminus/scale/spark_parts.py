@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -138,6 +139,9 @@ def _session(master: str | None) -> Iterator[Any]:
     if master is None or master.startswith("local"):
         # nobody else has to reach it
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    if master is None or re.fullmatch(r"local(\[.*\])?", master):
+        # others on this machine neither: Spark makes a key for the run, in these modes alone
+        settings["spark.authenticate"] = "true"
     for name, value in settings.items():
         builder = builder.config(name, value)
     # workers must have this library: by default they take the first python3 of the path
