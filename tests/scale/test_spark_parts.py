@@ -136,6 +136,24 @@ def test_the_same_bytes_with_four_parts_for_each_worker_at_a_time(cores, sizes, 
     assert {path.name for path in tmp_path.iterdir()} == {"in.parquet", "arrow.parquet", "out.parquet"}
 
 
+@dataclass(frozen=True)
+class Given:
+    """The names of the columns that it is given."""
+
+    def columns(self, table):
+        return ["q", "id"]
+
+    def drift(self, rows):
+        return {}
+
+    def score(self, rows):
+        return pa.table({"given": [" ".join(rows.column_names)] * rows.num_rows})
+
+
+def test_a_worker_reads_the_columns_that_the_scorer_needs(spark, table):
+    assert set(pq.read_table(scored(table, Given()).path)["given"].to_pylist()) == {"q id"}
+
+
 def test_values_of_a_csv_stay_as_they_stand(spark, tmp_path):
     (tmp_path / "in.csv").write_text("id,p,q\n007,0.50,0.5\n008,5e-1,.25\n")
     score_file(tmp_path / "in.csv", tmp_path / "out.csv", SCORER, engine="spark", keep=["p"])
