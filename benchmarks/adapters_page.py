@@ -101,7 +101,9 @@ def means(frame: pd.DataFrame, seeds: Sequence[int]) -> pd.DataFrame:
 def _part(frame: pd.DataFrame) -> dict[str, Any] | None:
     """The tables of some settings; None without a seed of ours on all of them."""
     frame = complete(frame)
-    if AUTO not in set(frame["name"]):
+    # the seeds that ours has
+    frame = frame[frame["seed"].isin(frame.loc[frame["name"] == AUTO, "seed"])]
+    if frame.empty:
         return None
     seconds = frame.groupby("name")["seconds"].median()
     seeds_of = {name: sorted(own["seed"].unique()) for name, own in frame.groupby("name")}
@@ -110,9 +112,8 @@ def _part(frame: pd.DataFrame) -> dict[str, Any] | None:
     for name in sorted(own_means, key=lambda name: -own_means[name].mean()):
         # the others on the same seeds
         accuracy = means(frame, seeds_of[name])
-        beside = accuracy[AUTO].mean() if AUTO in accuracy else None
         row = [name, str(len(seeds_of[name])), f"{100 * accuracy[name].mean():.1f}"]
-        row.append("" if beside is None or name == AUTO else f"{100 * beside:.1f}")
+        row.append("" if name == AUTO else f"{100 * accuracy[AUTO].mean():.1f}")
         for other in (CORRECTED, SOURCE_ONLY):
             row += _below(accuracy[name] - accuracy[other]) if other in accuracy and name != other else ["", ""]
         summary.append([*row, f"{seconds[name]:.1f}"])
