@@ -8,6 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from setminus.nn.cyclegan import (  # noqa: E402
+    BlendingUNet,
     CycleGAN,
     CycleGANWeights,
     DigitDiscriminator,
@@ -151,6 +152,18 @@ def test_details_pass_across():
             if ".inner." in name:
                 weight.zero_()
     assert not torch.allclose(network(one), network(other))
+
+
+@pytest.mark.parametrize("size", [28, 64])
+def test_a_blend_is_the_image_where_its_share_is_0_and_lies_between_otherwise(size):
+    network, images = BlendingUNet(size, width=2), torch.rand(2, 3, size, size) * 2 - 1
+    assert not torch.allclose(network(images), images, atol=0.1) and network(images).abs().max() <= 1
+    with torch.no_grad():
+        network.head.bias[3] = -100
+    torch.testing.assert_close(network(images), images)
+    with torch.no_grad():
+        network.head.bias[3], network.head.bias[:3] = 100, 50
+    torch.testing.assert_close(network(images), torch.ones_like(images))
 
 
 def test_a_logit_sees_a_patch_of_70_pixels():

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch")
 
 from setminus.nn import passes as module  # noqa: E402
-from setminus.nn.cyclegan import DigitDiscriminator, DigitGenerator, PatchDiscriminator, UNetGenerator  # noqa: E402
+from setminus.nn.cyclegan import (  # noqa: E402
+    BlendingUNet,
+    DigitDiscriminator,
+    DigitGenerator,
+    PatchDiscriminator,
+    UNetGenerator,
+)
 from setminus.nn.passes import (  # noqa: E402
     Batches,
     adam,
@@ -27,6 +33,7 @@ NETWORKS = {
     "generator": (lambda: DigitGenerator(width=3), 16),
     "discriminator": (lambda: DigitDiscriminator(16, width=3, dropout=0.0), 16),
     "unet": (lambda: UNetGenerator(32, width=2), 32),
+    "blend": (lambda: BlendingUNet(32, width=2), 32),
     "patches": (lambda: PatchDiscriminator(width=2), 32),
 }
 
@@ -196,6 +203,18 @@ def test_seeds_and_epochs_give_other_orders():
     assert not torch.equal(first.rows(0), first.rows(1))
     assert not torch.equal(first.rows(0), x)
     assert torch.equal(first.rows(0).sort().values, x)
+
+
+def test_rows_are_drawn_in_proportion_to_their_weights():
+    weights = torch.tensor([0.0, 1.0, 3.0])
+    batches = Batches(torch.arange(3), size=3, seed=0, weights=weights)
+    drawn = torch.cat([batches.rows(step) for step in range(2_000)])
+    assert torch.bincount(drawn, minlength=3) / len(drawn) == pytest.approx([0, 0.25, 0.75], abs=0.02)
+    assert torch.equal(batches.rows(7), Batches(torch.arange(3), size=3, seed=0, weights=weights).rows(7))
+    with pytest.raises(ValueError, match="both given"):
+        Batches(torch.arange(3), size=3, seed=0, weights=weights, balance_by=torch.arange(3))
+    with pytest.raises(ValueError, match=r"\[2, 3\] rows"):
+        Batches(torch.arange(3), size=3, seed=0, weights=weights[:2])
 
 
 @pytest.mark.parametrize("world", [2, 3])

@@ -227,7 +227,7 @@ def test_a_full_disk_costs_nothing_of_the_old_model(model, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("size", "kind"), [(12, "digit"), (17, "digit"), (28, "unet"), (30, "unet"), (48, "unet"), (64, "unet")]
+    ("size", "kind"), [(12, "digit"), (17, "digit"), (28, "blend"), (30, "blend"), (48, "blend"), (64, "blend")]
 )
 def test_every_size_has_networks_that_take_it(size, kind):
     networks = networks_for(size, 4, seed=0)

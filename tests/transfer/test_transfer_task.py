@@ -19,6 +19,8 @@ from setminus.transfer.transfer_task import (  # noqa: E402  # noqa: E402
     PairRatio,
     TransferConfig,
     TransferTask,
+    keeping_adversarial,
+    log_ratios,
     orthogonal_adversarial,
 )
 
@@ -165,3 +167,41 @@ def test_its_classifiers_stay_in_evaluation_mode_and_pass_gradients_to_images_al
     ratio(images).sum().backward()
     assert float(images.grad.abs().sum()) > 0
     assert all(weight.grad is None and not weight.requires_grad for weight in ratio.parameters())
+
+
+class Brightness(torch.nn.Module):
+    """A log ratio that is known: r depends on the mean of a picture alone."""
+
+    def forward(self, images):
+        return 3 * images.mean(dim=(1, 2, 3))
+
+
+def test_drawn_by_overlap_both_domains_have_the_same_distribution_of_what_is_kept():
+    rng = np.random.default_rng(0)
+    kept = [rng.random(4_000) < share for share in (0.9, 0.2)]
+    log_r = [np.where(values, math.log(0.9 / 0.2), math.log(0.1 / 0.8)) for values in kept]
+    images = [torch.from_numpy(values / 3).float()[:, None, None, None].expand(-1, 3, 8, 8) for values in log_r]
+    networks = digit_networks(8, 4, seed=0, discriminator_width=2)
+    config = TransferConfig(batch_size=4_000, overlap=True)
+    task = TransferTask(networks, *images, config, log_ratio=Brightness())
+    drawn = [values[batches.rows(0).numpy()].mean() for values, batches in zip(kept, task.batches, strict=True)]
+    # P Q / (P + Q) of both values, with the sum 1
+    weights = [0.9 * 0.2 / (0.9 + 0.2), 0.1 * 0.8 / (0.1 + 0.8)]
+    assert drawn == pytest.approx([weights[0] / sum(weights)] * 2, abs=0.03)
+    plain = TransferTask(networks, *images, TransferConfig(batch_size=4_000), log_ratio=Brightness())
+    assert abs(np.diff([values[b.rows(0).numpy()].mean() for values, b in zip(kept, plain.batches, strict=True)])) > 0.5
+
+
+def test_the_keeping_loss_is_nothing_where_the_ratio_is_kept():
+    rng = torch.Generator().manual_seed(0)
+    real = torch.rand(4, 3, 8, 8, generator=rng)
+    nothing = lambda logits, fakes, direction: torch.zeros(())  # noqa: E731
+    term = keeping_adversarial(nothing, Brightness(), {"a_to_b": real, "b_to_a": real}, weight=2.0)
+    logits = torch.zeros(4, 1)
+    assert term(logits, real.flip(3), "a_to_b").item() == pytest.approx(0, abs=1e-5)
+    assert term(logits, real + 0.1, "b_to_a").item() == pytest.approx(2 * 3 * 0.1, rel=1e-4)
+    # exchanged pictures have the same distribution of r, and not the same r
+    swapped = real[[1, 0, 3, 2]]
+    expected = 2 * (log_ratios(Brightness(), swapped) - log_ratios(Brightness(), real)).abs().mean()
+    assert term(logits, swapped, "a_to_b").item() == pytest.approx(expected.item())
+    assert expected > 0.01

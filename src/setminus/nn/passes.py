@@ -277,6 +277,8 @@ class Batches:
     balance_by : Tensor of int of shape (n,), optional
         The class of each row: every class then fills the same share of a batch, however rare it is. An epoch has as
         many rows as before; rows of rare classes are repeated.
+    weights : Tensor of shape (n,), optional
+        Rows are drawn in proportion to them, with replacement.
 
     Examples
     --------
@@ -287,8 +289,16 @@ class Batches:
     True
     """
 
-    def __init__(self, *tensors: torch.Tensor, size: int, seed: int, balance_by: torch.Tensor | None = None):
-        lengths = sorted({len(tensor) for tensor in (*tensors, *(() if balance_by is None else (balance_by,)))})
+    def __init__(
+        self,
+        *tensors: torch.Tensor,
+        size: int,
+        seed: int,
+        balance_by: torch.Tensor | None = None,
+        weights: torch.Tensor | None = None,
+    ):
+        given = (tensor for tensor in (*tensors, balance_by, weights) if tensor is not None)
+        lengths = sorted({len(tensor) for tensor in given})
         if len(lengths) != 1 or lengths[0] == 0:
             raise UserError(f"tensors have {lengths} rows", expected="the same number in each, at least one")
         if size < 1:
@@ -298,10 +308,13 @@ class Batches:
                 f"balance_by has the shape {tuple(balance_by.shape)} and the type {balance_by.dtype}",
                 expected="a whole number for each row, its class",
             )
+        if balance_by is not None and weights is not None:
+            raise UserError("balance_by and weights are both given", expected="one of the two")
         self.tensors = tensors
         self.size: int = min(size, lengths[0])
         self.seed = seed
         self._classes = None if balance_by is None else balance_by.cpu().numpy()
+        self._shares = None if weights is None else (weights.double() / weights.double().sum()).cpu().numpy()
         self._order = torch.empty(0, dtype=torch.int64)
         self._epoch = -1
 
@@ -335,8 +348,14 @@ class Batches:
         if self.epoch(step) != self._epoch:
             self._epoch = self.epoch(step)
             rng = np.random.default_rng([self.seed, self._epoch])
-            classes, n = self._classes, len(self.tensors[0])
-            self._order = torch.from_numpy(rng.permutation(n) if classes is None else balanced_order(classes, rng))
+            n = len(self.tensors[0])
+            if self._shares is not None:
+                order = rng.choice(n, n, p=self._shares)
+            elif self._classes is not None:
+                order = balanced_order(self._classes, rng)
+            else:
+                order = rng.permutation(n)
+            self._order = torch.from_numpy(order)
         start = step % len(self) * self.size
         return self._order[start : start + self.size][rank::world]
 

@@ -262,20 +262,19 @@ class FactorClassifiers:
             clamp=bounds,
         )
 
-    def verdicts(self, images: torch.Tensor) -> dict[str, NDArray[np.int64]]:
-        """The judges' predictions for each image.
+    def log_probas(self, images: torch.Tensor) -> dict[str, NDArray[np.float64]]:
+        """The judges' log-probabilities for each image.
 
         Returns
         -------
-        dict of str to int array of shape (n,)
-            0 or 1: the domain ("domain"), the domain by the column alone ("column") and without it ("rest"). The values
-            of the column ("value") and of a second one ("kept").
+        dict of str to float array of shape (n, K)
+            Of both domains ("domain"), of the domains by the column alone ("column") and without it ("rest"); of the
+            values of the column ("value") and of a second one ("kept").
         """
         domain, of_column = log_proba(self.modules["judge_domain"], images), self._by("judge_column")
-        by_column = log_proba(of_column, images)
         found = {
             "domain": domain,
-            "column": by_column,
+            "column": log_proba(of_column, images),
             "value": log_proba(of_column.column, images),
         }
         if "kept" in self.modules:
@@ -283,7 +282,7 @@ class FactorClassifiers:
             found |= {"rest": log_proba(of_kept, images), "kept": log_proba(of_kept.column, images)}
         else:
             found["rest"] = log_proba(self.modules["judge_rest"], images)
-        return {name: values.argmax(1).numpy() for name, values in found.items()}
+        return {name: values.numpy() for name, values in found.items()}
 
     def _by(self, name: str) -> DomainByColumn:
         factor = self.factors[name.removeprefix("judge_")]
@@ -376,10 +375,10 @@ def fit_factor_classifiers(
     domain_prior = (np.bincount(folders.y, minlength=2) / len(folders.y)).tolist()
     found = FactorClassifiers(modules, factors, domain_prior, principal_prior, accuracy)
     judged = held_out.in_folders
-    verdicts = found.verdicts(judged.x)
+    predicted = {name: values.argmax(1) for name, values in found.log_probas(judged.x).items()}
     balanced = 1 / np.bincount(judged.y, minlength=2)[judged.y]
-    accuracy["judge_domain"] = held_out_accuracy(verdicts["domain"], judged.y, balanced)
-    rest = held_out_accuracy(verdicts["rest"], judged.y, balanced)
+    accuracy["judge_domain"] = held_out_accuracy(predicted["domain"], judged.y, balanced)
+    rest = held_out_accuracy(predicted["rest"], judged.y, balanced)
     accuracy["rest"] = accuracy.pop("judge_kept", rest)
     return found
 

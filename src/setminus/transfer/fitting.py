@@ -6,7 +6,7 @@ import base64
 import copy
 import io
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from setminus.datasets.images import Bytes, from_signed_nchw
+from setminus.datasets.images import Bytes
 from setminus.datasets.split import UNLABELLED
 from setminus.datasets.two_factor_folder import LabelledImages
 from setminus.errors import UserError
@@ -37,97 +37,18 @@ from setminus.transfer.factor_classifiers import (
     store_classifiers,
 )
 from setminus.transfer.model_files import ImageTranslator
-from setminus.transfer.networks import check_width, networks_for, signed, translate
+from setminus.transfer.networks import check_width, networks_for, signed
 from setminus.transfer.transfer_task import TransferConfig, TransferTask
+from setminus.transfer.verdict import DIRECTIONS, TranslationJudge, Verdict, verdict, worst
 
 __all__ = [
-    "DIRECTIONS",
     "Device",
     "FittedTranslation",
     "TranslationConfig",
-    "TranslationJudge",
-    "Verdict",
-    "edge_correlation",
     "fit_translation",
     "fitting_notes",
     "strip_png",
-    "verdict",
-    "worst",
 ]
-
-
-class TranslationJudge:
-    """What held-out pictures are after translation, as classifiers see them.
-
-    Parameters
-    ----------
-    classifiers : FactorClassifiers
-    role : {"change", "keep"}
-    a, b : Tensor of shape (n, 3, size, size)
-        Held-out images of each domain.
-    shown : int
-        Images of each domain in samples.
-    """
-
-    def __init__(
-        self, classifiers: FactorClassifiers, role: Role, a: torch.Tensor, b: torch.Tensor, shown: int = 8
-    ) -> None:
-        self.classifiers = classifiers
-        # what is to move to the other domain's side, and what is to stay as it is
-        self.moves, self.stays = ("column", "rest") if role == "change" else ("rest", "value")
-        if "kept" in classifiers.modules:
-            self.stays = "kept"
-        self.real: dict[str, torch.Tensor] = {"a_to_b": signed(a), "b_to_a": signed(b)}
-        self.before: dict[str, dict[str, NDArray[np.int64]]] = {
-            direction: classifiers.verdicts(images) for direction, images in self.real.items()
-        }
-        self.shown = shown
-
-    def __call__(self, networks: CycleGAN) -> dict[str, dict[str, float]]:
-        """Scores of each direction.
-
-        Returns
-        -------
-        dict of str to dict
-            For "a_to_b" and "b_to_a": "changed", the fraction of pictures with their own domain's side of the factor
-            to change that get the other's; "kept", the fraction whose other factor stays; "domain", the fraction
-            classified as the other domain; "structure" and "unrelated", the mean correlation of the edges of a picture
-            with those of its translation, and with those of the next picture's.
-        """
-        scores = {}
-        for own, direction in enumerate(DIRECTIONS):
-            real, before = self.real[direction], self.before[direction]
-            translated = translate(getattr(networks, direction), real)
-            after = self.classifiers.verdicts(translated)
-            has_own = before[self.moves] == own
-            rows = has_own if has_own.any() else np.ones_like(has_own)
-            fakes = translated.numpy()
-            shares = {
-                "changed": np.mean(after[self.moves][rows] != own),
-                "kept": np.mean(after[self.stays] == before[self.stays]),
-                "domain": np.mean(after["domain"] != own),
-                "structure": edge_correlation(real.numpy(), fakes).mean(),
-                "unrelated": edge_correlation(real.numpy(), np.roll(fakes, 1, axis=0)).mean(),
-            }
-            scores[direction] = {name: round(float(share), 4) for name, share in shares.items()}
-        return scores
-
-    def strips(self, networks: CycleGAN) -> dict[str, Bytes]:
-        """The first images and their translations: "a", "a_to_b", "b", "b_to_a", of shape (n, size, size, 3)."""
-        rows = {}
-        for domain, direction in zip("ab", DIRECTIONS, strict=True):
-            images = self.real[direction][: self.shown]
-            rows[domain] = from_signed_nchw(images.numpy())
-            rows[direction] = from_signed_nchw(translate(getattr(networks, direction), images).numpy())
-        return rows
-
-    def grid(self, networks: CycleGAN) -> Bytes:
-        """The strips below each other, as one image of shape (4 * size, n * size, 3)."""
-        strips = [np.concatenate(list(images), axis=1) for images in self.strips(networks).values()]
-        widest = max(strip.shape[1] for strip in strips)
-        # a domain may have fewer held-out images than the other
-        white = [np.full((strip.shape[0], widest - strip.shape[1], 3), 255, np.uint8) for strip in strips]
-        return np.concatenate([np.concatenate(pair, axis=1) for pair in zip(strips, white, strict=True)])
 
 
 WEAK = 0.8
@@ -185,6 +106,8 @@ CLIP = 1.0
 """Largest norm of a gradient: one bad batch must not undo a thousand good ones."""
 IDENTITY_PART = 4
 """See `CycleGANWeights`."""
+KEEP = 1.0
+"""Weight of the keeping loss; see `TransferConfig`."""
 FREE = ("steps", "every", "baseline")
 """Settings that may change when a training is resumed."""
 
@@ -295,7 +218,7 @@ class FittedTranslation:
     classifiers : FactorClassifiers
         With their accuracy on held-out images.
     scores : dict
-        The final scores of `TranslationJudge`, and for each direction the "verdict".
+        The final scores and distances of `TranslationJudge`, and for each direction the "verdict".
     strips : dict of str to uint8 array
         Held-out images and their translations, see `TranslationJudge.strips`.
     outcome : Outcome
@@ -404,6 +327,8 @@ def fit_translation(
         weights=CycleGANWeights(identity_part=IDENTITY_PART),
         seed=config.seed,
         decay_end=config.steps,
+        keep=KEEP,
+        overlap=True,
     )
     data = (train_part.a, train_part.b, settings)
     log_ratio = classifiers.log_ratio(config.role, config.clamp)
@@ -422,12 +347,13 @@ def fit_translation(
         with tracked("train plain CycleGAN"):
             checkpoints = None if folder is None else folder / "baseline"
             plain_task = TransferTask(plain, *data, judge=judge)
-            baseline = _scores(train(plain_task, training, folder=checkpoints, resume=resume))
-        baseline["strips"] = judge.strips(_at_rest(plain))
+            outcome_of_plain = train(plain_task, training, folder=checkpoints, resume=resume)
+        baseline = _scores(outcome_of_plain, judge.distances(_at_rest(plain)))
+        baseline["strips"] = judge.strips(plain)
     return FittedTranslation(
         ImageTranslator(_at_rest(networks).a_to_b, networks.b_to_a, size, config.width),
         classifiers,
-        _scores(outcome),
+        _scores(outcome, judge.distances(networks)),
         judge.strips(networks),
         outcome,
         counts,
@@ -441,10 +367,13 @@ def _at_rest(networks: CycleGAN) -> CycleGAN:
     return networks
 
 
-def _scores(outcome: Outcome) -> dict[str, Any]:
-    """The last scores of each direction, with their verdict."""
+def _scores(outcome: Outcome, distances: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The last scores of each direction, with its distance and its verdict."""
     curves = {direction: [one[direction] for one in outcome.evaluations] for direction in DIRECTIONS}
-    return {direction: {**curve[-1], "verdict": verdict(curve[-1], curve)} for direction, curve in curves.items()}
+    return {
+        direction: {**curve[-1], **distances[direction], "verdict": verdict(curve[-1], curve)}
+        for direction, curve in curves.items()
+    }
 
 
 def _seconds_per_step(trial: TransferTask, training: TrainingConfig) -> float:
@@ -529,94 +458,3 @@ def strip_png(images: NDArray[np.uint8], per_row: int | None = None) -> str:
         buffer, format="PNG", optimize=True
     )
     return base64.b64encode(buffer.getvalue()).decode("ascii")
-
-
-DIRECTIONS = ("a_to_b", "b_to_a")
-Verdict = Literal["good", "train longer", "do not use"]
-ORDER: tuple[Verdict, ...] = ("good", "train longer", "do not use")
-
-GOOD = 0.9
-"""Fraction of pictures that change, and that keep what they must, from which on a direction is good."""
-BAD = 0.75
-"""Below this fraction of pictures that keep what they must, a translation that no longer improves is not usable."""
-MIN_STRUCTURE = 0.1
-"""How much more of its own edges a translated picture must have than of another picture's."""
-IMPROVES = 0.05
-"""A fraction that rose by this much over the second half of the training is still rising."""
-
-
-def edge_correlation(before: NDArray[np.float32], after: NDArray[np.float32]) -> NDArray[np.float64]:
-    """The correlation of the edges of each picture before and after: 1 where its outlines stay as they are.
-
-    Edges are the lengths of the gradient of the mean over the channels.
-
-    Parameters
-    ----------
-    before, after : float array of shape (n, channels, height, width)
-
-    Returns
-    -------
-    float array of shape (n,)
-        0 where one of the two has no edges.
-
-    Examples
-    --------
-    >>> pictures = np.random.default_rng(0).normal(size=(2, 3, 8, 8)).astype(np.float32)
-    >>> edge_correlation(pictures, 2 - pictures).round(3).tolist()
-    [1.0, 1.0]
-    """
-    edges = [_edges(pictures) for pictures in (before, after)]
-    centred = [one - one.mean(axis=1, keepdims=True) for one in edges]
-    scale = np.sqrt(np.prod([(one**2).sum(axis=1) for one in centred], axis=0))
-    product = (centred[0] * centred[1]).sum(axis=1)
-    return np.asarray(np.divide(product, scale, out=np.zeros_like(product), where=scale > 0))
-
-
-def _edges(pictures: NDArray[np.float32]) -> NDArray[np.float64]:
-    grey = pictures.mean(axis=1, dtype=np.float64)
-    down, across = np.diff(grey, axis=1)[:, :, :-1], np.diff(grey, axis=2)[:, :-1]
-    return np.asarray(np.hypot(down, across).reshape(len(grey), -1))
-
-
-def verdict(scores: Mapping[str, Any], curve: Sequence[Mapping[str, Any]] = ()) -> Verdict:
-    """The word for one direction.
-
-    Parameters
-    ----------
-    scores : mapping
-        `changed` and `kept`, fractions of held-out pictures; `structure` and `unrelated`, the correlation of the edges
-        of a picture with its own translation, and with another picture's.
-    curve : sequence of mapping
-        The scores at evaluations during training, the last of them at its end.
-
-    Returns
-    -------
-    {"good", "train longer", "do not use"}
-
-    Examples
-    --------
-    >>> verdict({"changed": 0.97, "kept": 0.99, "structure": 0.8, "unrelated": 0.2})
-    'good'
-    >>> verdict({"changed": 0.97, "kept": 0.31, "structure": 0.8, "unrelated": 0.2})
-    'do not use'
-    """
-    content = scores["structure"] - scores["unrelated"] >= MIN_STRUCTURE
-    if content and min(scores["changed"], scores["kept"]) >= GOOD:
-        return "good"
-    # as it was halfway, where the learning rate began to fall
-    middle = curve[(len(curve) - 1) // 2] if len(curve) > 1 else None
-    rising = middle is not None and any(scores[name] - middle[name] >= IMPROVES for name in ("kept", "structure"))
-    if (scores["kept"] < BAD or not content) and not rising:
-        return "do not use"
-    return "train longer"
-
-
-def worst(words: Sequence[Verdict]) -> Verdict:
-    """The word for a translation: that of its worse direction.
-
-    Examples
-    --------
-    >>> worst(["good", "train longer"])
-    'train longer'
-    """
-    return max(words, key=ORDER.index)

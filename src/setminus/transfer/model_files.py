@@ -42,7 +42,7 @@ class ImageTranslator:
         See `networks_for`.
     about : dict
         Where it comes from, in plain values: the column, its values, what became of it.
-    kind : {"unet", "digit"}, optional
+    kind : {"blend", "unet", "digit"}, optional
         Of the generators; by default that of `kind_for`.
     """
 

@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 from torch import nn
 
 from setminus.errors import UserError
-from setminus.nn.cyclegan import CycleGAN, DigitDiscriminator, DigitGenerator, Norm, PatchDiscriminator, UNetGenerator
+from setminus.nn.cyclegan import (
+    BlendingUNet,
+    CycleGAN,
+    DigitDiscriminator,
+    DigitGenerator,
+    Norm,
+    PatchDiscriminator,
+    UNetGenerator,
+)
 from setminus.nn.networks import DigitClassifier, PhotoClassifier, seeded
 from setminus.nn.passes import prepare
 
@@ -29,7 +37,8 @@ __all__ = [
     "translate",
 ]
 
-Kind = Literal["unet", "digit"]
+Kind = Literal["blend", "unet", "digit"]
+"""Of the generators: `BlendingUNet`, `UNetGenerator` (models of earlier versions), `DigitGenerator`."""
 MIN_SIZE = 12
 """Pixels per side: below this the discriminator's last map is one pixel, which bfloat16 cannot learn from."""
 MAX_SIZE = 1024
@@ -74,14 +83,14 @@ def kind_for(size: int) -> Kind:
     Examples
     --------
     >>> kind_for(64), kind_for(28), kind_for(16)
-    ('unet', 'unet', 'digit')
+    ('blend', 'blend', 'digit')
     >>> kind_for(8)
     Traceback (most recent call last):
     setminus.errors.UserError: size is 8: expected pixels per side, from 12 to 1024, such as 64.
     """
     if isinstance(size, bool) or not isinstance(size, int) or not MIN_SIZE <= size <= MAX_SIZE:
         raise UserError(f"size is {size!r}", expected=f"pixels per side, from {MIN_SIZE} to {MAX_SIZE}, such as 64")
-    return "unet" if size >= MIN_UNET else "digit"
+    return "blend" if size >= MIN_UNET else "digit"
 
 
 def check_width(width: int) -> None:
@@ -108,25 +117,26 @@ def networks_for(size: int, width: int, *, seed: int, kind: Kind | None = None) 
         Channels of the first layers.
     seed : int
         Of the initial weights.
-    kind : {"unet", "digit"}, optional
+    kind : {"blend", "unet", "digit"}, optional
         By default that of `kind_for`.
 
     Examples
     --------
     >>> type(networks_for(32, 4, seed=0).a_to_b).__name__, type(networks_for(16, 4, seed=0).a_to_b).__name__
-    ('UNetGenerator', 'DigitGenerator')
+    ('BlendingUNet', 'DigitGenerator')
     """
     check_width(width)
     usual = kind_for(size)
-    if (kind or usual) == "unet":
-        return photo_networks(size, width, seed=seed, discriminator_width=width)
+    if (kind or usual) != "digit":
+        blend = (kind or usual) == "blend"
+        return photo_networks(size, width, seed=seed, discriminator_width=width, blend=blend)
     # by its running statistics and by those of a batch, a generator with BatchNorm would translate otherwise
     return digit_networks(size, width, seed=seed, norm="group")
 
 
 def classifier_for(size: int, width: int, *, seed: int, n_classes: int = 2) -> nn.Module:
     """A fresh classifier from images in [-1, 1] to logits, with a field of view for their size."""
-    network = PhotoClassifier if kind_for(size) == "unet" else DigitClassifier
+    network = DigitClassifier if kind_for(size) == "digit" else PhotoClassifier
     return seeded(seed, lambda: network(n_classes, width=width))
 
 
@@ -155,7 +165,7 @@ def digit_networks(
     return CycleGAN(*(prepare(network) for network in seeded(seed, build)))
 
 
-def photo_networks(size: int, width: int, *, seed: int, discriminator_width: int) -> CycleGAN:
+def photo_networks(size: int, width: int, *, seed: int, discriminator_width: int, blend: bool = False) -> CycleGAN:
     """The paper's networks for faces, UNet and PatchGAN, laid out for speed.
 
     Parameters
@@ -166,10 +176,12 @@ def photo_networks(size: int, width: int, *, seed: int, discriminator_width: int
         Channels of the first layers of generators and discriminators; the paper has 64 in both.
     seed : int
         Of the initial weights.
+    blend : bool
+        Generators blend their picture into the one that came in, unlike the paper's.
     """
 
     def build() -> list[nn.Module]:
-        generators = [UNetGenerator(size, width=width) for _ in range(2)]
+        generators = [(BlendingUNet if blend else UNetGenerator)(size, width=width) for _ in range(2)]
         return generators + [PatchDiscriminator(width=discriminator_width) for _ in range(2)]
 
     return CycleGAN(*(prepare(network) for network in seeded(seed, build)))

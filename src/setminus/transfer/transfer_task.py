@@ -1,7 +1,18 @@
 r"""CycleGAN as a task of the training loop, plain or against the orthogonal discriminator.
 
 The orthogonal loss needs the log of r = P(z2) / Q(z2), A's density of z2 over B's, either from ``full \ principal`` or
-from a classifier of p(y|z2).
+from a classifier of p(y|z2). Two ways lead from r to a discriminator without z2:
+
+1. The paper's: the generator to B plays against ``logit D + log r``, with D trained on pictures of B as they are. This
+   is exact for the best D. A D of few steps is surer of z2 than log r is, which then cancels only a part of it.
+2. By the pictures that are drawn (`TransferConfig.overlap`): those of A with probability proportional to
+   ``1 / (1 + r) = p(B|z2)``, those of B to ``r / (1 + r) = p(A|z2)``. Both then have the density ``P Q / (P + Q)`` of
+   z2, up to a constant: r is 1, and the discriminator itself is the orthogonal one, at every step of its training.
+
+Either is a loss of distributions: it does not see generators that exchange values of z2 in equal numbers. The keeping
+loss (`TransferConfig.keep`) does: r depends on z2 alone, so a picture whose z2 is kept has the same r afterwards,
+and ``mean |log r(fake) - log r(real)|`` is 0. This is necessary, not sufficient: values of z2 with one r may be
+exchanged.
 """
 
 from __future__ import annotations
@@ -22,6 +33,7 @@ from setminus.transfer.networks import signed
 
 __all__ = ["CLAMP", "Judge", "OrthogonalRatio", "PairRatio", "TransferConfig", "TransferTask", "orthogonal_adversarial"]
 
+ROWS_AT_ONCE = 500
 CLAMP = (1 / 9, 9.0)
 """Bounds on r: the ratio of the paper's colored digits, p(z2|A) / p(z2|B) = 0.9 / 0.1."""
 
@@ -149,6 +161,10 @@ class TransferConfig:
     decay_end : int, optional
         The step at which the learning rate reaches zero; it falls linearly from half of that step on, so that the last
         weights, which are kept, have settled. By default the rate is constant, as in the paper.
+    keep : float
+        Weight of the keeping loss, ``mean |log r(fake) - log r(real)|``; 0 in the paper.
+    overlap : bool
+        Draw the images such that r is 1, in place of the paper's ``logit D + log r``.
     """
 
     batch_size: int = 128
@@ -157,6 +173,8 @@ class TransferConfig:
     seed: int = 0
     plain_steps: int = 0
     decay_end: int | None = None
+    keep: float = 0.0
+    overlap: bool = False
 
 
 class TransferTask(Task):
@@ -219,17 +237,25 @@ class TransferTask(Task):
             "generators": adam(networks.generators.parameters(), config.rate),
             "discriminators": adam(networks.discriminators.parameters(), config.rate),
         }
-        self.adversarial: AdversarialTerm = (
-            plain_adversarial if log_ratio is None else orthogonal_adversarial(log_ratio)
-        )
+        self.keep: float = config.keep
+        weights: list[torch.Tensor | None] = [None, None]
+        self.adversarial: AdversarialTerm = plain_adversarial
+        if log_ratio is not None and config.overlap:
+            weights = [torch.sigmoid(sign * log_ratios(log_ratio, x)) for sign, x in ((-1, a), (1, b))]
+        elif log_ratio is not None:
+            self.adversarial = orthogonal_adversarial(log_ratio)
         self.batches: list[Batches] = [
-            Batches(x, size=config.batch_size, seed=2 * config.seed + k) for k, x in enumerate((a, b))
+            Batches(x, size=config.batch_size, seed=2 * config.seed + k, weights=drawn)
+            for k, (x, drawn) in enumerate(zip((a, b), weights, strict=True))
         ]
 
     def step(self, loop: Loop) -> None:
         """One step of both players."""
         real_a, real_b = (signed(loop.batch(batches)[0]) for batches in self.batches)
         adversarial = plain_adversarial if loop.index < self.plain_steps else self.adversarial
+        if self.keep and "log_ratio" in self.modules:
+            reals: dict[Direction, torch.Tensor] = {"a_to_b": real_a, "b_to_a": real_b}
+            adversarial = keeping_adversarial(adversarial, self.modules["log_ratio"], reals, self.keep)
         terms = cyclegan_step(self.networks, real_a, real_b, loop.update, weights=self.weights, adversarial=adversarial)
         loop.log(**terms)
 
@@ -259,3 +285,33 @@ def orthogonal_adversarial(log_ratio: Callable[[torch.Tensor], torch.Tensor]) ->
         return orthogonal_generator_loss(fake_logits, log_ratio(fakes), direction)
 
     return term
+
+
+def keeping_adversarial(
+    adversarial: AdversarialTerm, log_ratio: nn.Module, reals: Mapping[Direction, torch.Tensor], weight: float
+) -> AdversarialTerm:
+    """An adversarial term plus ``weight * mean |log r(fake) - log r(real)|``.
+
+    Parameters
+    ----------
+    adversarial : callable
+    log_ratio : Module
+        From images to log P(z2) / Q(z2) of shape (n,), differentiable.
+    reals : mapping of direction to Tensor
+        The images that the generated ones are made of.
+    weight : float
+    """
+
+    def term(fake_logits: torch.Tensor, fakes: torch.Tensor, direction: Direction) -> torch.Tensor:
+        with torch.no_grad():
+            before = log_ratio(reals[direction])
+        kept = (log_ratio(fakes) - before).abs().mean()
+        return adversarial(fake_logits, fakes, direction) + weight * kept
+
+    return term
+
+
+def log_ratios(log_ratio: nn.Module, images: torch.Tensor) -> torch.Tensor:
+    """The log ratios of any number of images, as bytes or in [-1, 1], of shape (n,)."""
+    with torch.no_grad():
+        return torch.cat([log_ratio(signed(part)) for part in images.split(ROWS_AT_ONCE)])
