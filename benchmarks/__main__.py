@@ -144,9 +144,11 @@ def main() -> None:
             [method for method in verdicts.METHODS if args.only in method],
         )
     if "translators" in wanted:
-        from benchmarks import translators
+        from benchmarks import translators, translators_page
 
-        translators.run(range(1 if args.seeds is None else args.seeds), records("translators"), only=args.only)
+        seeds = range(1 if args.seeds is None else args.seeds)
+        translators.run(seeds, records("translators"), only=args.only, part=args.part)
+        print(*translators_page.build(args.results, args.docs), sep="\n")
     if "peers" in wanted:
         from benchmarks import peers_page
 

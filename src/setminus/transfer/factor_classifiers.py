@@ -42,6 +42,7 @@ __all__ = [
     "held_out_accuracy",
     "restore_classifiers",
     "store_classifiers",
+    "wrong_label_fraction",
 ]
 
 Ints = NDArray[np.int64]
@@ -130,8 +131,10 @@ def deal_out(images: LabelledImages, share: float, seed: int) -> tuple[Part, Par
     return whole.take(~held_out), whole.take(held_out)
 
 
-ONE_SIDED = 1.645
-"""The 95 % quantile of the standard normal distribution."""
+ONE_SIDED, TWO_SIDED = 1.645, 1.96
+"""The 95 and the 97.5 % quantile of the standard normal distribution."""
+MANY_WRONG = 0.03
+"""Fraction of wrong labels whose lower limit is worth a warning."""
 
 
 @dataclass(frozen=True)
@@ -192,11 +195,14 @@ class Factor:
         The frequencies of its values under `overlap_weights`, with which its classifiers are trained.
     a, b : list of float
         p(z|A) and p(z|B).
+    wrong_labels : list of three numbers
+        The estimated fraction of wrong labels, with its 95 % interval; see `wrong_label_fraction`.
     """
 
     prior: list[float]
     a: list[float]
     b: list[float]
+    wrong_labels: list[float] = field(default_factory=lambda: [0.0, 0.0, 1.0])
 
 
 # eq=False: comparing networks has no meaning here
@@ -359,10 +365,14 @@ def fit_factor_classifiers(
         network = modules.get(name, modules[f"judge_{name}"])
         for which in (f"judge_{name}", name):
             accuracy[which] = _column_accuracy(modules.get(which, network), unseen)
-        _check_column(accuracy[name])
+        pair = (modules[f"judge_{name}"], network)
+        labelled = unseen.labelled
+        probas = [log_proba(one, labelled.x).exp().numpy() for one in pair]
+        wrong = wrong_label_fraction(np.mean(probas, axis=0), labelled.z)
+        _check_column(accuracy[name], wrong)
         prior = np.bincount(useful.z, weights, n_values) / weights.sum()
         shares = [_given(part.take(part.y == place), network, prior) for place in (0, 1)]
-        factors[name] = Factor(prior.tolist(), *shares)
+        factors[name] = Factor(prior.tolist(), *shares, wrong)
     if principal is not None:
         modules["principal"] = principal
     folders = train.in_folders
@@ -446,7 +456,41 @@ LIKELY_VISIBLE = 0.7
 """Accuracy from which on a column is not refused, even where so few images are held out that guessing reaches it."""
 
 
-def _check_column(found: HeldOutAccuracy) -> None:
+def wrong_label_fraction(proba: NDArray[np.float64], z: Ints) -> list[float]:
+    """Estimate the fraction of wrong labels, with its 95 % interval (Wilson 1927).
+
+    As in confident learning (Northcutt et al. 2021), a held-out label counts as wrong where the classifiers predict
+    another value, and are at least as sure of it as they are on average of the pictures that have it as their label.
+
+    Parameters
+    ----------
+    proba : array of shape (n, K)
+        p(z|x) by classifiers that were not trained on these pictures.
+    z : int array of shape (n,)
+        Their labels.
+
+    Returns
+    -------
+    [fraction, low, high]
+
+    Examples
+    --------
+    >>> proba = np.array([[0.9, 0.1]] * 50 + [[0.1, 0.9]] * 50)
+    >>> labels = np.repeat([0, 1], 50)
+    >>> labels[:10] = 1
+    >>> np.round(wrong_label_fraction(proba, labels), 2).tolist()
+    [0.1, 0.06, 0.17]
+    """
+    values, own = proba.argmax(axis=1), proba[np.arange(len(z)), z]
+    usual = np.array([own[z == value].mean() if np.any(z == value) else 1.0 for value in range(proba.shape[1])])
+    wrong = float(np.mean((values != z) & (proba.max(axis=1) >= usual[values])))
+    squared = TWO_SIDED**2 / len(z)
+    centre = (wrong + squared / 2) / (1 + squared)
+    half = math.sqrt(wrong * (1 - wrong) * squared + squared**2 / 4) / (1 + squared)
+    return [wrong, max(0.0, centre - half), min(1.0, centre + half)]
+
+
+def _check_column(found: HeldOutAccuracy, wrong: list[float]) -> None:
     if found.by_chance >= 1:
         raise UserError(
             f"only {found.n} labelled images are held out, too few to measure the classifier's accuracy",
@@ -454,10 +498,11 @@ def _check_column(found: HeldOutAccuracy) -> None:
         )
     # few rare pictures weigh as much as many others: guessing then reaches far, and is no proof against the column
     if not found.above_chance and found.accuracy < LIKELY_VISIBLE:
+        noisy = f"; about {wrong[0]:.0%} of the labels look wrong" if wrong[1] > MANY_WRONG else ""
         raise UserError(
             f"the column is predicted with an accuracy of {found.accuracy:.0%} on {found.n} held-out images, and "
-            f"guessing reaches {found.by_chance:.0%}",
-            do="label more images, or choose a column that is visible in them.",
+            f"guessing reaches {found.by_chance:.0%}{noisy}",
+            do="check the labels, label more images, or choose a column that is visible in them.",
         )
 
 

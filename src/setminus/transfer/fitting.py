@@ -26,6 +26,7 @@ from setminus.nn.passes import Precision, fast_precision, pick_device
 from setminus.nn.training import Loop, Observer, Outcome, TrainingConfig, train
 from setminus.progress import tracked
 from setminus.transfer.factor_classifiers import (
+    MANY_WRONG,
     FactorClassifiers,
     Part,
     Role,
@@ -69,6 +70,12 @@ def fitting_notes(images: LabelledImages, classifiers: FactorClassifiers, role: 
         notes.append(
             f"{column!r} is predicted with an accuracy of only {sure.accuracy:.0%} on {sure.n} held-out images, which "
             "limits the translation; more labels or larger images may help"
+        )
+    wrong, low, high = factor.wrong_labels
+    if low > MANY_WRONG:
+        notes.append(
+            f"about {wrong:.0%} ({low:.0%} to {high:.0%}) of the labels of {column!r} look wrong: two classifiers "
+            f"contradict them on held-out images"
         )
     if abs(share_a - share_b) < SMALL_DIFFERENCE:
         nothing = "there is little of it to change" if role == "change" else "it would be kept without --keep"

@@ -130,7 +130,7 @@ class TranslationJudge:
     def _features(self, images: torch.Tensor) -> Floats:
         network = self.classifiers.modules["judge_domain"].features
         with torch.no_grad():
-            return torch.cat([network(signed(part)) for part in images.split(256)]).double().numpy()
+            return np.asarray(torch.cat([network(signed(part)) for part in images.split(256)]).double())
 
     def strips(self, networks: CycleGAN) -> dict[str, Bytes]:
         """The first images and their translations: "a", "a_to_b", "b", "b_to_a", of shape (n, size, size, 3)."""
