@@ -57,9 +57,9 @@ class OrthogonalTranslator(BaseEstimator):
         logits of shape (n, 2). It takes the place of the one that is learned from the labels of `change`.
     principal_prior : (float, float) or "uniform", default="uniform"
         Frequencies of the domains in the data that `principal` was fitted on.
-    steps : int, default=400
+    steps : int, default=800
         Number of training steps.
-    batch_size : int, default=16
+    batch_size : int, default=8
         Pictures of each domain in a step.
     learning_rate : float, default=5e-4
         Of generators and discriminators; it falls to zero over the second half of the steps.
@@ -123,8 +123,8 @@ class OrthogonalTranslator(BaseEstimator):
         *,
         principal: Any = None,
         principal_prior: Any = "uniform",
-        steps: int = 400,
-        batch_size: int = 16,
+        steps: int = 800,
+        batch_size: int = 8,
         learning_rate: float = 5e-4,
         width: int = 16,
         every: int | None = None,
