@@ -112,12 +112,12 @@ def test_a_visible_column_is_not_refused_for_the_weight_of_four_rare_images():
 
 @pytest.mark.parametrize("share", [0.0, 0.15])
 def test_the_fraction_of_wrong_labels_is_estimated_and_said(share):
-    images, truth = folder_squares("digit", n=1_000)
+    images, _ = folder_squares("digit", n=1_000)
     rng = np.random.default_rng(1)
     noisy = replace(images, z=np.where(rng.random(len(images.z)) < share, 1 - images.z, images.z))
     classifiers = fitted(noisy, "change")
     estimate, low, high = classifiers.factors["column"].wrong_labels
-    assert low <= share <= high and abs(estimate - share) < 0.06
+    assert low <= share + 1e-9 and share <= high and abs(estimate - share) < 0.06
     notes = " ".join(fitting_notes(noisy, classifiers, "change", "hair"))
     assert ("of the labels of 'hair' look wrong" in notes) == (share > 0)
 

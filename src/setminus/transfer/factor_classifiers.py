@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -372,7 +373,7 @@ def fit_factor_classifiers(
         _check_column(accuracy[name], wrong)
         prior = np.bincount(useful.z, weights, n_values) / weights.sum()
         shares = [_given(part.take(part.y == place), network, prior) for place in (0, 1)]
-        factors[name] = Factor(prior.tolist(), *shares, wrong)
+        factors[name] = Factor(prior.tolist(), shares[0], shares[1], wrong)
     if principal is not None:
         modules["principal"] = principal
     folders = train.in_folders
@@ -490,7 +491,7 @@ def wrong_label_fraction(proba: NDArray[np.float64], z: Ints) -> list[float]:
     return [wrong, max(0.0, centre - half), min(1.0, centre + half)]
 
 
-def _check_column(found: HeldOutAccuracy, wrong: list[float]) -> None:
+def _check_column(found: HeldOutAccuracy, wrong: Sequence[float] = (0.0, 0.0, 1.0)) -> None:
     if found.by_chance >= 1:
         raise UserError(
             f"only {found.n} labelled images are held out, too few to measure the classifier's accuracy",
