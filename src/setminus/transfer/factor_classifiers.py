@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -134,8 +133,6 @@ def deal_out(images: LabelledImages, share: float, seed: int) -> tuple[Part, Par
 
 ONE_SIDED, TWO_SIDED = 1.645, 1.96
 """The 95 and the 97.5 % quantile of the standard normal distribution."""
-MANY_WRONG = 0.03
-"""Fraction of wrong labels whose lower limit is worth a warning."""
 
 
 @dataclass(frozen=True)
@@ -366,11 +363,10 @@ def fit_factor_classifiers(
         network = modules.get(name, modules[f"judge_{name}"])
         for which in (f"judge_{name}", name):
             accuracy[which] = _column_accuracy(modules.get(which, network), unseen)
-        pair = (modules[f"judge_{name}"], network)
+        _check_column(accuracy[name])
         labelled = unseen.labelled
-        probas = [log_proba(one, labelled.x).exp().numpy() for one in pair]
+        probas = [log_proba(one, labelled.x).exp().numpy() for one in (modules[f"judge_{name}"], network)]
         wrong = wrong_label_fraction(np.mean(probas, axis=0), labelled.z)
-        _check_column(accuracy[name], wrong)
         prior = np.bincount(useful.z, weights, n_values) / weights.sum()
         shares = [_given(part.take(part.y == place), network, prior) for place in (0, 1)]
         factors[name] = Factor(prior.tolist(), shares[0], shares[1], wrong)
@@ -491,7 +487,7 @@ def wrong_label_fraction(proba: NDArray[np.float64], z: Ints) -> list[float]:
     return [wrong, max(0.0, centre - half), min(1.0, centre + half)]
 
 
-def _check_column(found: HeldOutAccuracy, wrong: Sequence[float] = (0.0, 0.0, 1.0)) -> None:
+def _check_column(found: HeldOutAccuracy) -> None:
     if found.by_chance >= 1:
         raise UserError(
             f"only {found.n} labelled images are held out, too few to measure the classifier's accuracy",
@@ -499,10 +495,9 @@ def _check_column(found: HeldOutAccuracy, wrong: Sequence[float] = (0.0, 0.0, 1.
         )
     # few rare pictures weigh as much as many others: guessing then reaches far, and is no proof against the column
     if not found.above_chance and found.accuracy < LIKELY_VISIBLE:
-        noisy = f"; about {wrong[0]:.0%} of the labels look wrong" if wrong[1] > MANY_WRONG else ""
         raise UserError(
             f"the column is predicted with an accuracy of {found.accuracy:.0%} on {found.n} held-out images, and "
-            f"guessing reaches {found.by_chance:.0%}{noisy}",
+            f"guessing reaches {found.by_chance:.0%}",
             do="check the labels, label more images, or choose a column that is visible in them.",
         )
 

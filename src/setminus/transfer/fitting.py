@@ -26,7 +26,6 @@ from setminus.nn.passes import Precision, fast_precision, pick_device
 from setminus.nn.training import Loop, Observer, Outcome, TrainingConfig, train
 from setminus.progress import tracked
 from setminus.transfer.factor_classifiers import (
-    MANY_WRONG,
     FactorClassifiers,
     Part,
     Role,
@@ -56,6 +55,8 @@ WEAK = 0.8
 """Below this accuracy a classifier is weak."""
 SMALL_DIFFERENCE = 0.1
 """Frequencies of a value in A and B that differ by less are about equal."""
+MANY_WRONG = 0.03
+"""Fraction of wrong labels whose lower limit is worth a warning."""
 FEW = 100
 """With fewer images a network overfits."""
 PLACES = {0: "folder A", 1: "folder B", UNLABELLED: "the images of neither folder"}
