@@ -155,15 +155,15 @@ ODDS = ("equalized_odds", "max")
 
 
 def test_the_last_candidate_before_the_first_that_fails():
-    found = candidates([0.0, 0.01, 0.02, 0.09, 0.0], searched=[0.0, 0.01, 0.02, 0.05, 0.2])
+    found = candidates([0.0, 0.01, 0.02, 0.09, 0.0], searched=[0.0, 0.02, 0.06, 0.09, 0.2])
     assert found.certified(0.1, 0.95, *ODDS) == 2
     # nothing is certified where the smallest gap is too large
     assert candidates([0.09, 0.1]).certified(0.1, 0.95, *ODDS) is None
 
 
 def test_tests_that_begin_at_several_places_survive_one_failure_and_pay_for_it():
-    # the first candidate has a small gap in the search and a large one on fresh rows
-    found = candidates([0.12, 0.01, 0.02], searched=[0.0, 0.04, 0.06])
+    # the first candidate has a smaller gap in the search and a large one on fresh rows
+    found = candidates([0.12, 0.01, 0.02], searched=[0.05, 0.07, 0.09])
     assert found.certified(0.1, 0.95, *ODDS) == 2
     certificate = found.certificate(2, 0.1, 0.95, *ODDS, certified=True)
     single = certify(found.tables[2], tolerance=0.1, confidence=0.95)

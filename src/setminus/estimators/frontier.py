@@ -23,7 +23,7 @@ from setminus.errors import UserError
 if TYPE_CHECKING:
     from setminus.charts.picture import Plot
 
-__all__ = ["MIN_LOG", "Candidates", "Frontier", "Gap", "check_tolerance", "decide", "gap_of"]
+__all__ = ["MIN_LOG", "OPTIMISM", "STARTS", "Candidates", "Frontier", "Gap", "check_tolerance", "decide", "gap_of"]
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -32,10 +32,10 @@ Gap = Callable[[Floats], Floats]
 MIN_LOG = float(np.log(np.finfo(np.float64).tiny))
 """Replaces the log of a probability of 0, so that an offset can still change the decision."""
 
-BY_POINT = ("strength", "offsets", "score", "gap", "direction", "tables", "useful")
+BY_POINT = ("strength", "offsets", "score", "gap", "upper", "direction", "tables", "useful")
 """Attributes of a frontier with one entry for each point."""
 
-STARTS = (0.2, 0.45, 0.7)
+STARTS = (0.6, 0.8, 1.0)
 """Shares of the tolerance at which tests begin: a smaller gap costs more than it adds to the chance to pass."""
 
 OPTIMISM = 5.0
@@ -45,8 +45,8 @@ Chosen on one split of the development sets of ``benchmarks peers`` at seven tol
 a certified tolerance in 2 of 42 cases, and in 5 of 47 with 2 in its place. The cases share rows: weak evidence.
 """
 
-LADDER = (0.0025, 0.005, *(0.01 * i for i in range(1, 11)), 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, np.inf)
-"""Bounds on the gap; the best useful point within each is a candidate for the certificate."""
+LADDER = (*(0.01 * i for i in range(1, 11)), *(0.02 * i for i in range(6, 11)), 0.25, 0.3, 0.4, 0.5, np.inf)
+"""Bounds on the upper end of the gap; the best useful point within each is a candidate for the certificate."""
 
 
 def gap_of(constraint: Constraint, agg: Agg, pos: int | None = None) -> Gap:
@@ -89,9 +89,9 @@ class Candidates:
     Attributes
     ----------
     points : ndarray of int of shape (L,)
-        From the smallest gap to the largest; the last is the full classifier where it may be left as it is.
+        From the smallest of `gaps` to the largest; the last is the full classifier where it may be left as it is.
     gaps : ndarray of shape (L,)
-        Their gaps on the rows of the search.
+        The upper ends of their gaps on the rows of the search: what they are likely to certify.
     tables : ndarray of shape (L, G, C, C)
         The rows that test the point, by (group, label, prediction).
     squares : ndarray of shape (L, G, C, C), optional
@@ -200,6 +200,8 @@ class Frontier:
         What is maximised.
     gap : ndarray of shape (P,)
         What is bounded.
+    upper : ndarray of shape (P,), optional
+        The gap with a margin for the rows that will test it (`setminus.core.certificate.upper_gaps`).
     chosen : int
         The point in use.
     score_name, gap_name : str
@@ -230,6 +232,7 @@ class Frontier:
     directions: Floats | None = None
     tables: Floats | None = None
     useful: NDArray[np.bool_] | None = None
+    upper: Floats | None = None
     candidates: Candidates | None = None
 
     def __len__(self) -> int:
@@ -266,8 +269,9 @@ class Frontier:
         return int(np.flatnonzero((self.strength == 0) & (self.offsets == 0).all(axis=1))[0])
 
     def ladder(self) -> list[int]:
-        """The best useful point within each bound of `LADDER`."""
-        return [self.best(bound) for bound in LADDER]
+        """The best useful point within each bound of `LADDER` on the upper end of the gap."""
+        upper = self if self.upper is None else replace(self, gap=self.upper)
+        return [upper.best(bound) for bound in LADDER]
 
     @property
     def _useful(self) -> NDArray[np.bool_]:
@@ -295,6 +299,8 @@ class Frontier:
     def thinned(self) -> Frontier:
         """Without dominated points, except those with offsets 0: they would fill most of a model file."""
         kept = np.union1d(self.pareto(), np.flatnonzero((self.offsets == 0).all(axis=1)))
+        if self.upper is not None:
+            kept = np.union1d(kept, replace(self, gap=self.upper).pareto())
         return self.take(kept)
 
     def take(self, kept: Codes) -> Frontier:
@@ -305,7 +311,11 @@ class Frontier:
     @staticmethod
     def joined(parts: list[Frontier]) -> Frontier:
         """The points of several searches."""
-        points: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in BY_POINT}
+        points: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in BY_POINT
+            if getattr(parts[0], name) is not None
+        }
         return replace(parts[0], **points, n_tried=sum(part.n_tried for part in parts))
 
     @property

@@ -56,6 +56,8 @@ class LinearGoal:
         Where G are cells: the cells of each group that is compared, for each grouping.
     pos : int, optional
         The class whose recall equal opportunity compares.
+    margin : float, default=0.0
+        The bound is one on the gap and its margin: this many standard errors of the compared rates.
     """
 
     constraint: Constraint
@@ -64,6 +66,7 @@ class LinearGoal:
     floors: list[tuple[Floats, float]] = field(default_factory=list)
     members: list[NDArray[np.bool_]] | None = None
     pos: int | None = None
+    margin: float = 0.0
 
 
 def offset_path(
@@ -109,7 +112,7 @@ def offset_path(
     n_groups, n_classes = goal.gain.shape[:2]
     n_cells, n_columns = n_groups * n_classes, features.shape[1]
     totals: Floats = np.bincount(cells, weights, minlength=n_cells).astype(np.float64)
-    compared, labels_of = _compared(goal, totals.reshape(n_groups, n_classes))
+    compared, labels_of, rows = _compared(goal, totals.reshape(n_groups, n_classes))
     floors = np.array([coefficients.ravel() for coefficients, _ in goal.floors]).reshape(-1, n_cells * n_classes)
     values = np.array([value for _, value in goal.floors])
     gain = goal.gain.ravel()
@@ -141,7 +144,7 @@ def offset_path(
         middle = point[n_offsets:]
         soft, rate = smoothed(offsets, temperature)
         distance = compared @ rate - middle[labels_of]
-        over = np.maximum(np.abs(distance) - bound * goal.share / 2, 0) * np.sign(distance)
+        over = np.maximum(np.abs(distance) - np.maximum(bound * goal.share / 2 - margins, 0), 0) * np.sign(distance)
         short = np.maximum(values - floors @ rate, 0)
         value = penalty * (over @ over + short @ short) - gain @ rate + RIDGE * float((offsets**2).sum())
         slope = (2 * penalty * (over @ compared - short @ floors) - gain).reshape(n_cells, n_classes)[present]
@@ -155,6 +158,9 @@ def offset_path(
 
     start = np.zeros((n_columns, n_classes - 1))
     _, rate = smoothed(start, STEPS[-1][0])
+    likely = (rows * (compared @ rate) + 1) / (rows + 2)
+    # two rates share the margin of their difference
+    margins = goal.margin * np.sqrt(likely * (1 - likely) / np.maximum(rows, 1e-300) / 2)
     point = np.concatenate([start.ravel(), np.bincount(labels_of, compared @ rate) / np.bincount(labels_of)])
     found = []
     for i, bound in enumerate(bounds):
@@ -166,8 +172,8 @@ def offset_path(
     return found
 
 
-def _compared(goal: LinearGoal, totals: Floats) -> tuple[Floats, Codes]:
-    """Rows of coefficients of the compared rates, and for each row the number of the comparison that it is part of.
+def _compared(goal: LinearGoal, totals: Floats) -> tuple[Floats, Codes, Floats]:
+    """Rows of coefficients of the compared rates; for each the number of its comparison, and the weight behind it.
 
     The groups' rates of one comparison lie within one band. Groups without rows take no part.
     """
@@ -179,7 +185,7 @@ def _compared(goal: LinearGoal, totals: Floats) -> tuple[Floats, Codes]:
     if goal.constraint == "equal_opportunity":
         comparisons = [(label, k) for label, k in comparisons if label == k]
         comparisons = comparisons if goal.pos is None else [(goal.pos, goal.pos)]
-    rows, numbers = [], []
+    rows, numbers, weights = [], [], []
     groupings = [np.eye(n_groups, dtype=bool)] if goal.members is None else goal.members
     for number, (members, (label, k)) in enumerate(product(groupings, comparisons)):
         judged = slice(None) if label is None else slice(label, label + 1)
@@ -190,5 +196,6 @@ def _compared(goal: LinearGoal, totals: Floats) -> tuple[Floats, Codes]:
             if row.any():
                 rows.append(row.ravel() / row.sum())
                 numbers.append(number)
+                weights.append(row.sum())
     _, codes = np.unique(numbers, return_inverse=True)
-    return np.array(rows).reshape(len(rows), -1), codes.astype(np.intp)
+    return np.array(rows).reshape(len(rows), -1), codes.astype(np.intp), np.array(weights)

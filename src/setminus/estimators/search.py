@@ -177,7 +177,7 @@ class Floors:
 
 @dataclass(frozen=True)
 class Problem:
-    """The input of the search: label, group and weight of each row, the gap, the score and the floors.
+    """The input of the search: label, group and weight of each row, the gap and its upper end, the score, the floors.
 
     `scoring` comes from `scorer_of`, or is `Costs`. A scorer of labels is called on the cells of the confusion
     table, one of probabilities once for each strength, any other one (or one without `sample_weight`) on all rows,
@@ -192,6 +192,7 @@ class Problem:
     gap: Gap
     scoring: Any = "accuracy"
     floors: Floors = field(default_factory=Floors)
+    upper: Gap | None = None
 
     @property
     def counted(self) -> Callable[[Floats], Floats] | None:
@@ -324,6 +325,7 @@ def search(problem: Problem, strength: float, log_proba: Floats, direction: int 
         direction=np.full(size, direction, dtype=np.intp),
         tables=tables,
         useful=problem.floors.kept(tables, score),
+        upper=None if problem.upper is None else problem.upper(tables),
     ).thinned()
 
 

@@ -6,23 +6,27 @@ import copy
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, cast
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from setminus.core import Agg, Constraint, ConstraintOver
-from setminus.core.certificate import Certificate, rows_needed, smallest_tolerance
+from setminus.core.certificate import Certificate, rows_needed, smallest_tolerance, upper_gaps
 from setminus.core.checks import OnViolation
 from setminus.core.gaps import rates
 from setminus.errors import UserError
 from setminus.estimators.cautions import Caution, NotCertified, group_cautions
 from setminus.estimators.frontier import (
     MIN_LOG,
+    OPTIMISM,
+    STARTS,
     Candidates,
     Frontier,
     check_tolerance,
@@ -329,6 +333,7 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
             weights[rows],
             known.gap(gap_of(self.constraint, self.agg, self._pos)),
             scoring,
+            upper=known.gap(partial(upper_gaps, **self._compared, **self._tested)) if promises else None,
         )
         # fresh rows for an exact certificate, where the models are not fitted again
         searched = self._searched(problem) if promises and self._is_frozen else np.ones(len(rows), dtype=bool)
@@ -518,6 +523,14 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         return {"constraint": self.constraint, "agg": self.agg, "pos": self._pos}
 
     @property
+    def _tested(self) -> dict[str, Any]:
+        """The level of the tests of the candidates, and how many times as many rows test as search."""
+        alpha = 1 - cast(float, self.confidence)
+        if self._is_frozen:
+            return {"level": alpha / len(STARTS), "times": 1 / SEARCH_SHARE - 1}
+        return {"level": alpha / OPTIMISM, "times": 1.0}
+
+    @property
     def _is_frozen(self) -> bool:
         return isinstance(self.full, FrozenEstimator)
 
@@ -611,11 +624,19 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
             # in units of the mean cost of an error, so that the penalties have the same weight for all costs
             gains = [-costs / costs.sum() * 2 * totals[:, :, None] / totals.sum()]
         share = {"sum": 1 / n_classes, "max": 1.0}[self.agg if self.constraint == "equalized_odds" else "max"]
+        tested = None if problem.upper is None else self._tested
+        margin = 0.0 if tested is None else -float(ndtri(tested["level"])) / np.sqrt(tested["times"])
         found = []
         for gain in gains:
             floors = problem.floors.linear(totals)
             goal = LinearGoal(
-                self.constraint, gain, share * 2 / n_classes, floors, members=self.groups_.members_each, pos=self._pos
+                self.constraint,
+                gain,
+                share * 2 / n_classes,
+                floors,
+                members=self.groups_.members_each,
+                pos=self._pos,
+                margin=margin,
             )
             found += offset_path(log_full, features, cells, problem.weights, goal)
         return found
@@ -638,9 +659,10 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         """The points that are worth a test, with the rows that test them."""
         frontier = self.frontier_
         base, points = frontier.untouched, list(dict.fromkeys(frontier.ladder()))
+        upper = cast(Proba, frontier.upper)
         if self._may_leave_alone:
             # nothing is gained by a larger gap than the full classifier's own
-            points = [i for i in points if i != base and frontier.gap[i] <= frontier.gap[base]] + [base]
+            points = [i for i in points if i != base and upper[i] <= upper[base]] + [base]
         tables, squares = [], []
         for i in points:
             direction = -1 if frontier.direction is None else int(frontier.direction[i])
@@ -649,8 +671,8 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
             tables.append(problem.table(predictions))
             squares.append(problem.squares(predictions))
         weighted = None if squares[0] is None else np.array(squares)
-        gaps, members = frontier.gap[points], self.groups_.members_each
-        return Candidates(np.array(points, dtype=np.intp), gaps, np.array(tables), weighted, self._is_frozen, members)
+        members = self.groups_.members_each
+        return Candidates(np.array(points, dtype=np.intp), upper[points], np.array(tables), weighted, self._is_frozen, members)
 
     @property
     def _may_leave_alone(self) -> bool:
