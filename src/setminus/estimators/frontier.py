@@ -45,7 +45,7 @@ Chosen on one split of the development sets of ``benchmarks peers`` at seven tol
 a certified tolerance in 2 of 42 cases, and in 5 of 47 with 2 in its place. The cases share rows: weak evidence.
 """
 
-LADDER = (*(0.01 * i for i in range(1, 11)), *(0.02 * i for i in range(6, 11)), 0.25, 0.3, 0.4, 0.5, np.inf)
+LADDER = (*(0.005 * i for i in range(2, 20)), *(0.01 * i for i in range(10, 20)), 0.2, 0.25, 0.3, 0.4, 0.5, np.inf)
 """Bounds on the upper end of the gap; the best useful point within each is a candidate for the certificate."""
 
 
