@@ -2,12 +2,14 @@
 
 import json
 from itertools import product
+from typing import get_args
 
 import numpy as np
 import pytest
 from scipy.stats import binom
 
-from setminus.core.certificate import certify, noise_floor, p_value, rows_needed, smallest_tolerance
+from setminus.core import Constraint
+from setminus.core.certificate import certify, noise_floor, p_value, rows_needed, smallest_tolerance, upper_gaps
 from setminus.core.differences import exact_p_value
 from setminus.core.gaps import (
     demographic_parity_from_table,
@@ -186,3 +188,32 @@ def test_refusals(table, options, word):
 def test_no_number_of_rows_certifies_no_gap():
     with pytest.raises(UserError, match="no number of rows"):
         rows_needed(EVEN, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "agg"), [*((name, "max") for name in get_args(Constraint)), ("equalized_odds", "sum")]
+)
+@pytest.mark.parametrize("n_groups", [2, 4])
+def test_the_quick_upper_end_is_near_the_bound_of_the_certificate(constraint, agg, n_groups):
+    rng = np.random.default_rng(n_groups)
+    rate = rng.uniform(0.2, 0.8, size=(5, n_groups, 2))
+    rows = rng.integers(300, 3000, size=(5, n_groups, 2))
+    selected = rng.binomial(rows, rate)
+    tables = np.stack([rows - selected, selected], axis=-1).astype(float)
+    upper = upper_gaps(tables, constraint=constraint, agg=agg, level=0.05)
+    bounds = [certify(one, tolerance=0.1, constraint=constraint, agg=agg).bound for one in tables]
+    gaps = [certify(one, tolerance=0.1, constraint=constraint, agg=agg).gap for one in tables]
+    # the margins of a sum are added, where the certificate looks for the worst division among the labels
+    assert np.abs(upper - bounds).max() < (0.05 if agg == "sum" else 0.012)
+    assert (upper - gaps).min() > 0.01
+    # four times the rows have half the margin
+    more = upper_gaps(tables, constraint=constraint, agg=agg, level=0.05, times=4.0)
+    if n_groups == 2:
+        assert more - gaps == pytest.approx((upper - gaps) / 2, abs=1e-3)
+
+
+def test_the_quick_upper_end_takes_many_classes_and_leaves_out_empty_groups():
+    table = np.array([[[60.0, 30, 10], [5, 80, 15], [0, 10, 90]], [[50.0, 40, 10], [5, 85, 10], [0, 10, 90]]])
+    wider = np.concatenate([table, np.zeros((1, 3, 3))])
+    assert equalized_odds_from_table(table) < upper_gaps(table) == upper_gaps(wider)
+    assert np.isnan(upper_gaps(wider[1:]))

@@ -672,7 +672,9 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
             squares.append(problem.squares(predictions))
         weighted = None if squares[0] is None else np.array(squares)
         members = self.groups_.members_each
-        return Candidates(np.array(points, dtype=np.intp), upper[points], np.array(tables), weighted, self._is_frozen, members)
+        return Candidates(
+            np.array(points, dtype=np.intp), upper[points], np.array(tables), weighted, self._is_frozen, members
+        )
 
     @property
     def _may_leave_alone(self) -> bool:
