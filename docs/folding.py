@@ -13,7 +13,7 @@ PAGES = (
     *("peers.md", "adapters.md", "project/security.md"),
 )
 """Pages with long tables: most are made from records."""
-MAX_ROWS = 8
+MAX_ROWS = 10
 """A table with more rows than this is folded."""
 MAX_WORDS = {"<table>": 200, "<ul>": 60}
 """A table, or a list of notes, with more words than this is folded."""
@@ -51,6 +51,8 @@ def on_page_content(content, page, config, files):
     def fold(found):
         nonlocal number
         title, body = named(found, content[: found.start()])
+        if found[0].startswith("<ul>") and target.parts[0] != "tables":
+            return found[0]
         if title is None:
             return found[0]
         number += 1

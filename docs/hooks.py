@@ -15,19 +15,18 @@ import setminus
 ROOT = Path(__file__).parents[1]
 
 API = {
-    "estimators": ("Classifiers", "Estimators for scikit-learn, and the files they are saved to."),
-    "auditing": ("Audit", "What a score does to groups, with intervals and a verdict."),
-    "core": ("Formula, gaps and certificates", "Functions on arrays: the method, the metrics and the theory."),
-    "adaptation": ("Adaptation", "Another class mix, or another domain, without labels."),
-    "transfer": ("Style transfer", "Change one factor of a picture, keep another."),
-    "export": ("Export", "Models out of Python: ONNX and SQL."),
+    "estimators": "Classifiers",
+    "auditing": "Audit",
+    "core": "Formula, gaps and certificates",
+    "adaptation": "Adaptation",
+    "transfer": "Style transfer",
+    "export": "Export",
+    "nn": "Torch",
+    "invariant": "Principals from environments",
 }
-"""The title and the purpose of the public names of each subpackage; those of one module share a page."""
+"""The title of each subpackage with public names; those of one module share a page."""
 
-MODULES = {
-    "nn": ("Torch", "The formula as a module, and the losses, networks and training loop of the paper."),
-    "invariant": ("Principals from environments", "Principal networks by ERM, MLDG, TRM and Fish."),
-}
+MODULES = ("nn", "invariant")
 """Subpackages whose modules are public: the ``__all__`` of each lists its names."""
 
 PROJECT = {"changelog": "CHANGELOG.md", "contributing": "CONTRIBUTING.md", "security": "SECURITY.md"}
@@ -71,22 +70,25 @@ def on_page_markdown(markdown, page, config, files):
 
 def api_pages():
     """The API reference by the title of each subpackage: the paths of its pages and their Markdown."""
-    names, titles = defaultdict(lambda: defaultdict(list)), {}
+    shown = defaultdict(dict)
     for name in setminus.__all__:
         home, module = setminus._HOMES[name].split(".")
-        names[home][module].append(name)
+        shown[home].setdefault(module, []).append(name)
     for home in MODULES:
-        names[home] = {file.stem: [] for file in sorted((ROOT / "src" / "setminus" / home).glob("[a-z]*.py"))}
-    for home in sorted(names, key=[*API, *names].index):
-        title, purpose = (API | MODULES).get(home, (home.capitalize(), ""))
-        pages = {}
-        for module, public in names[home].items():
-            shown = public or [f"{home}.{module}"]
-            heading = ", ".join(public or [f"setminus.{home}.{module}"])
-            text = [f"# {heading}", f"*{title}.* {purpose}", *(f"::: setminus.{name}" for name in shown)]
-            pages[f"reference/api/{home}/{module}.md"] = "\n\n".join(text)
-        titles[title] = pages
-    return titles
+        files = sorted((ROOT / "src" / "setminus" / home).glob("[a-z]*.py"))
+        shown[home] = {file.stem: [f"{home}.{file.stem}"] for file in files}
+    return {
+        API.get(home, home): {f"reference/api/{home}/{module}.md": api_page(names) for module, names in pages.items()}
+        for home, pages in sorted(shown.items(), key=lambda one: [*API, *shown].index(one[0]))
+    }
+
+
+def api_page(names):
+    """The Markdown for a few names; a name alone is the title."""
+    head, level = f"---\ntitle: {', '.join(names)}\n---\n\n", 1
+    if len(names) > 1:
+        head, level = f"{head}# {', '.join(names)}\n\n", 2
+    return head + "\n\n".join(f"::: setminus.{name}\n    options:\n      heading_level: {level}" for name in names)
 
 
 def command_pages():
