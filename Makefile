@@ -64,7 +64,7 @@ test-oldest: $(VENV)/.installed-dev ## the core tests with the lowest versions t
 
 audit: $(VENV)/.installed-dev ## known weaknesses of the pinned dependencies, by pip-audit; asks PyPI's advisories
 	$(INSTALL) --group audit
-	$(BIN)/pip-audit --strict --disable-pip --no-deps -r constraints.txt
+	@$(BIN)/pip-audit --strict --disable-pip --no-deps -r constraints.txt || { echo "make audit: a weakness is named above, or nothing was checked: 'not found on PyPI' and errors of the connection mean that PyPI's advisories could not be asked from here." >&2; exit 1; }
 
 sbom: $(VENV)/.installed-dev ## a bill of materials of the environment in dist/sbom.json (CycloneDX)
 	$(INSTALL) --group audit

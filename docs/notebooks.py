@@ -79,7 +79,7 @@ def code(block):
             cell["source"] = source.rstrip()
             if example.exc_msg:
                 cell["metadata"] = {"tags": ["raises-exception"]}
-            elif example.want:
+            if example.want:
                 cell["outputs"] = [output(example)]
             cells.append(cell)
             source = ""
@@ -87,7 +87,10 @@ def code(block):
 
 
 def output(example):
-    """What is printed, or the value of an expression."""
+    """What is printed, the value of an expression, or the error."""
+    if example.exc_msg:
+        name, _, text = example.exc_msg.rstrip("\n").partition(": ")
+        return {"output_type": "error", "ename": name.split(".")[-1], "evalue": text, "traceback": [example.exc_msg]}
     last = ast.parse(example.source).body[-1]
     printed = not isinstance(last, ast.Expr) or ast.unparse(last).startswith("print(")
     if printed:

@@ -3,15 +3,16 @@
 import io
 import json
 import multiprocessing
-import resource
+import os
 import zipfile
 
 import numpy as np
+import pytest
 import skops.io
 
 SCHEMA = "schema.json"
 # each process is split off from one that has all imports behind it, and no thread of its own
-PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
 PROCESSES.set_forkserver_preload(["tests.made_models", "setminus.estimators.model_contents"])
 
 
@@ -92,6 +93,7 @@ def outcome(work, *arguments, seconds=60, memory=None):
     It is negative where a signal ended the process: ``-signal.SIGXCPU`` after so many seconds of work, which on a busy
     machine take longer.
     """
+    pytest.importorskip("resource", reason="limits of POSIX")
     process = PROCESSES.Process(target=_call, args=(work, arguments, seconds, memory))
     process.start()
     process.join(30 * seconds)
@@ -101,6 +103,8 @@ def outcome(work, *arguments, seconds=60, memory=None):
 
 
 def _call(work, arguments, seconds, memory):
+    import resource
+
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
     if memory is not None:
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))

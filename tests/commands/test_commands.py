@@ -271,6 +271,7 @@ def pressed_until_it_ends(process):
     pytest.fail("30 interrupts did not end the command")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="interrupts of POSIX")
 def test_an_interrupted_fit_leaves_nothing_half_written(tmp_path, people):
     pd.concat([people] * 40).to_csv(tmp_path / "people.csv", index=False)
     out = tmp_path / "out"

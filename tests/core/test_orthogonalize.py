@@ -558,6 +558,7 @@ except RuntimeError as error:
 """
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs /dev/null")
 def test_compiles_where_no_folder_can_be_written(tmp_path):
     """Neither beside the package nor at home; by obstacles that stop root too, which ignores permissions."""
     pytest.importorskip("numba")

@@ -23,6 +23,7 @@ def refused(path, match):
     return caught.value
 
 
+@pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
 def test_pipes_and_devices_are_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe.csv")
     done = threading.Thread(target=refused, args=(tmp_path / "pipe.csv", "a pipe or a device"), daemon=True)
@@ -34,6 +35,7 @@ def test_pipes_and_devices_are_not_waited_for(tmp_path):
     refused(tmp_path, "is a folder")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="the words of POSIX")
 def test_names_that_cannot_be(tmp_path):
     refused(tmp_path / f"{'x' * 300}.csv", "File name too long")
     refused(tmp_path / "no\0name.csv", "cannot be opened")
@@ -43,7 +45,7 @@ def test_names_that_cannot_be(tmp_path):
     refused(tmp_path / "t.csv" / "u.csv", "Not a directory")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read everything")
 def test_a_file_that_may_not_be_read(tmp_path):
     (tmp_path / "t.csv").write_bytes(CSV)
     (tmp_path / "t.csv").chmod(0)
