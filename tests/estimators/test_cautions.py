@@ -30,6 +30,7 @@ def test_the_settings_that_are_named_exist():
 
     options = {f"--{name.replace('_', '-')}" for name in inspect.signature(fit).parameters}
     assert {word for text in OPTIONS.values() for word in text.split() if word.startswith("--")} <= options
+    assert {text for text in OPTIONS.values() if " " not in text} <= options
     assert {PYTHON["min_lead"], "levelling", "confidence"} <= {*TunedOrthogonalClassifier(None).get_params()}
 
 

@@ -504,6 +504,11 @@ def test_a_list_of_numbers_and_text_is_text():
     assert column.values.tolist() == [1, 1, 2] and column.values.dtype.kind == "i"
 
 
+def test_a_missing_value_in_a_list_of_text_is_no_text():
+    (column,) = sensitive_columns(["f", float("nan"), "m"])
+    assert column.missing.tolist() == [False, True, False] and column.values[[0, 2]].tolist() == ["f", "m"]
+
+
 def test_numbers_beyond_the_precision_of_floats_stay_floats():
     for number, kind in ((2.0**53 - 1, "i"), (2.0**53 + 2, "f")):
         (column,) = sensitive_columns(np.array([number, np.nan, number]))

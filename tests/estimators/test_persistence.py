@@ -7,6 +7,7 @@ import sys
 import warnings
 import zipfile
 import zlib
+from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -497,3 +498,25 @@ def test_a_large_model_is_not_compressed(tmp_path, monkeypatch):
         path = save(model, tmp_path / "large.skops")
         assert small < 2000 < 16_000 < path.stat().st_size
         assert [part.sum() for part in load(path)] == [0, 0]
+
+
+def test_plain_data_of_a_model_come_back(tmp_path):
+    held = {
+        "set": {1, 2},
+        "slice": slice(1, None),
+        "tuple": (1, "a", None, True),
+        "bytes": b"\x00x",
+        "dtype": np.dtype("f4"),
+        "ordered": OrderedDict(b=1, a=2),
+        "type": int,
+        "scalar": np.float32(0.5),
+        "ufunc": np.log1p,
+    }
+    model = StandardScaler().fit(np.eye(3))
+    model.about_ = held | {"masked": np.ma.masked_array([1, 2], [True, False])}
+    found = load(save(model, tmp_path / "plain.skops")).about_
+    masked = found.pop("masked")
+    assert found == held and {name: type(value) for name, value in found.items()} == {
+        name: type(value) for name, value in held.items()
+    }
+    assert masked.tolist() == [None, 2]

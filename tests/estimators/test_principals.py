@@ -253,6 +253,12 @@ class TestProxyPrincipal:
             ProxyPrincipal().fit(rows.X, rows.y, sensitive_features=["f"] * len(rows.y))
         with pytest.raises(ValueError, match="ProxyPrincipal needs the groups"):
             ProxyPrincipal().fit(rows.X, rows.y)
+        with pytest.raises(
+            ValueError, match=r"^attribute_model is KNeighborsClassifier, whose fit takes no sample_weight"
+        ):
+            ProxyPrincipal(KNeighborsClassifier()).fit(
+                rows.X, rows.y, sensitive_features=rows.sex, sample_weight=np.ones(len(rows.y))
+            )
         other = FrozenEstimator(LogisticRegression().fit(rows.X, rows.male))
         with pytest.raises(ValueError, match=r"attribute_model has the classes .*: fit it on the same groups\.$"):
             ProxyPrincipal(other).fit(rows.X, rows.y, sensitive_features=rows.sex)

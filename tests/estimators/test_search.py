@@ -314,15 +314,13 @@ HALF = two_groups([[30, 10], [5, 5]], [[10, 10], [5, 25]])
         ({"score": 0.7001}, False),
         ({"balanced_accuracy": (40 / 60 + 30 / 40) / 2}, True),
         ({"balanced_accuracy": 0.709}, False),
-        ({"selection_rate": (0.5, 1.0)}, True),
-        ({"selection_rate": (0.5001, 1.0)}, False),
-        ({"selection_rate": (0.0, 0.5)}, True),
-        ({"selection_rate": (0.0, 0.4999)}, False),
+        ({"predicted": np.array([0.5, 0.5])}, True),
+        ({"predicted": np.array([0.0, 0.5001])}, False),
+        ({"predicted": np.array([0.5001, 0.0])}, False),
         ({"recall": 0.75}, True),
         ({"recall": 0.7501}, False),
         ({"recall": 40 / 60, "selected": 0}, True),
         ({"recall": 0.67, "selected": 0}, False),
-        ({"selection_rate": (0.5, 0.5), "selected": 0}, True),
         ({"group_recall": np.array([5 / 10, 25 / 30])}, True),
         ({"group_recall": np.array([0.501, 0.8])}, False),
         ({"group_recall": np.array([0.5, 0.84])}, False),
@@ -352,7 +350,7 @@ def test_the_linear_floors_are_those_that_are_kept(seed, n_classes):
     values = rng.uniform(0.2, 0.8, size=4)
     floors = Floors(
         balanced_accuracy=values[0],
-        selection_rate=(values[1] / 2, 0.5 + values[1] / 2),
+        predicted=np.full(n_classes, values[1] / 2),
         recall=values[2] / 2,
         group_recall=np.full(2, values[3] / 2) if n_classes == 2 else None,
         selected=int(rng.integers(n_classes)),
@@ -361,7 +359,7 @@ def test_the_linear_floors_are_those_that_are_kept(seed, n_classes):
     rates = table / totals[..., None]
     found = [(float((coefficients * rates).sum()), value) for coefficients, value in floors.linear(totals)]
     assert all(reached >= value for reached, value in found) == floors.kept(table[None], np.zeros(1))[0]
-    assert len(found) == 3 + (1 + 2 if n_classes == 2 else 3)
+    assert len(found) == 1 + n_classes + (1 + 2 if n_classes == 2 else 3)
 
 
 def test_a_scorer_is_asked_about_the_decision_at_a_tie():
