@@ -1,5 +1,7 @@
 """The sources of style transfer are measured by pixels without error, records are not run twice, the page is theirs."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,9 @@ pytest.importorskip("torch")
 from benchmarks import translators
 from benchmarks.translators_page import write
 from setminus.records import read_records
+
+ROOT = Path(__file__).parents[2]
+RECORDS = ROOT / "results" / "translators" / "records.jsonl"
 
 
 @pytest.mark.parametrize("name", ["small_digits", "shapes", "clothes"])
@@ -50,3 +55,7 @@ def test_the_page_counts_directions_and_verdicts(tmp_path, monkeypatch):
     page = write(read_records(path))
     assert "2 of 4 directions reach the bar" in page
     assert "| good" in page and "Few labels" not in page
+
+
+def test_the_committed_page_is_what_the_records_say():
+    assert (ROOT / "docs" / "translators.md").read_text(encoding="utf-8") == write(read_records(RECORDS))

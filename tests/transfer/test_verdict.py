@@ -18,6 +18,8 @@ GOOD = {"changed": 0.95, "kept": 0.95, "structure": 0.7, "unrelated": 0.1}
     [
         ({}, {}, "good"),
         ({"changed": 0.85}, {}, "train longer"),
+        ({"distance_interval": [-0.02, 0.3]}, {}, "good"),
+        ({"distance_interval": [0.14, 0.2]}, {}, "train longer"),
         ({"kept": 0.8}, {}, "train longer"),
         ({"kept": 0.31}, {"kept": 0.31}, "do not use"),
         ({"kept": 0.6}, {"kept": 0.4}, "train longer"),

@@ -378,10 +378,8 @@ def _at_rest(networks: CycleGAN) -> CycleGAN:
 def _scores(outcome: Outcome, distances: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """The last scores of each direction, with its distance and its verdict."""
     curves = {direction: [one[direction] for one in outcome.evaluations] for direction in DIRECTIONS}
-    return {
-        direction: {**curve[-1], **distances[direction], "verdict": verdict(curve[-1], curve)}
-        for direction, curve in curves.items()
-    }
+    scores = {direction: {**curve[-1], **distances[direction]} for direction, curve in curves.items()}
+    return {direction: {**one, "verdict": verdict(one, curves[direction])} for direction, one in scores.items()}
 
 
 def _seconds_per_step(trial: TransferTask, training: TrainingConfig) -> float:

@@ -27,6 +27,8 @@ BAD = 0.75
 """Below this fraction of pictures that keep what they must, a translation that no longer improves is not usable."""
 MIN_STRUCTURE = 0.1
 """How much more of its own edges a translated picture must have than of another picture's."""
+MAX_DISTANCE = 0.1
+"""A direction whose distance from real pictures is above this, beyond chance, is not good."""
 IMPROVES = 0.05
 """A fraction that rose by this much over the second half of the training is still rising."""
 UNSURE = 0.05
@@ -253,7 +255,8 @@ def verdict(scores: Mapping[str, Any], curve: Sequence[Mapping[str, Any]] = ()) 
     ----------
     scores : mapping
         `changed` and `kept`, fractions of held-out pictures; `structure` and `unrelated`, the correlation of the edges
-        of a picture with its own translation, and with another picture's.
+        of a picture with its own translation, and with another picture's; `distance_interval`, that of the distance
+        from real pictures of the other domain, where it was measured.
     curve : sequence of mapping
         The scores at evaluations during training, the last of them at its end.
 
@@ -269,7 +272,9 @@ def verdict(scores: Mapping[str, Any], curve: Sequence[Mapping[str, Any]] = ()) 
     'do not use'
     """
     content = scores["structure"] - scores["unrelated"] >= MIN_STRUCTURE
-    if content and min(scores["changed"], scores["kept"]) >= GOOD:
+    # noise may satisfy classifiers of both factors, and is far from real pictures
+    real = scores.get("distance_interval", [0.0])[0] <= MAX_DISTANCE
+    if content and real and min(scores["changed"], scores["kept"]) >= GOOD:
         return "good"
     # as it was halfway, where the learning rate began to fall
     middle = curve[(len(curve) - 1) // 2] if len(curve) > 1 else None
