@@ -128,3 +128,40 @@ def test_the_rivals_run_as_they_come_and_leave_scikit_learn_as_it_was(adapters):
 def test_the_committed_page_is_what_the_records_say(tmp_path):
     [page] = build(ROOT / "results", tmp_path)
     assert (ROOT / "docs" / page.name).read_text(encoding="utf-8") == page.read_text(encoding="utf-8")
+
+
+def test_newsgroups_of_the_target_are_others_of_the_same_topics(monkeypatch):
+    from benchmarks import adapter_settings
+
+    names = [f"{topic}.{own}" for topic, both in adapter_settings.NEWSGROUPS.items() for own in (*both[0], *both[1])]
+    texts = [f"{name.split('.')[0]}word {name.replace('.', 'x').replace('-', 'x')}" for name in names]
+    monkeypatch.setattr(adapter_settings, "_news", lambda: (np.array(names), texts))
+    (x, y), (u, v) = adapter_settings.FAMILIES["newsgroups"]("rec-talk", np.random.default_rng(0))
+    assert y.tolist() == v.tolist() == [0, 0, 1, 1]
+    # two words of topics and four names of groups; the target's own names are not among the columns
+    assert x.shape == u.shape == (4, 6)
+    assert (x > 0).sum(axis=1).tolist() == [2, 2, 2, 2]
+    assert (u > 0).sum(axis=1).tolist() == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("family", "width", "column", "values"),
+    [
+        ("mushroom", 23, 9, ("e", "t")),
+        ("marketing", 14, 9, ("1", "2")),
+        ("contraceptive", 10, 0, ("20", "40")),
+        ("telescope", 11, 9, ("1", "3")),
+    ],
+)
+def test_what_splits_a_table_into_domains_is_not_among_its_features(family, width, column, values, monkeypatch):
+    from benchmarks import adapter_settings
+
+    rows = np.full((6, width), "1", dtype=object)
+    rows[:, column] = [values[0]] * 3 + [values[1]] * 3
+    if family == "telescope":
+        # the middle third is in neither domain
+        rows[:, column] = ["1", "1", "2", "2", "3", "3"]
+    monkeypatch.setattr(adapter_settings, "_keel", lambda name: rows.astype(str))
+    (x, y), (u, v) = adapter_settings.FAMILIES[family]("", np.random.default_rng(0))
+    assert len(x) == len(y) == len(u) == len(v) == (2 if family == "telescope" else 3)
+    assert np.unique(np.concatenate([x, u]), axis=0).shape[0] == 1
