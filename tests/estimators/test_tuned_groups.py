@@ -129,7 +129,8 @@ def test_a_model_with_offsets_by_group_asks_for_the_groups(people):
     x, _, groups = people
     race = np.where(groups["race"] == "a", "a", "b")
     model = fitted(people, race, tolerance=0.02, group_offsets=True, levelling="up")
-    assert model.frontier_.direction[model.frontier_.chosen] >= 0
+    direction = model.frontier_.direction[model.frontier_.chosen]
+    np.testing.assert_array_equal(model.group_offsets_, model.frontier_.directions[direction])
     with pytest.raises(ValueError, match=r"needs the groups at predict time: pass sensitive_features="):
         model.predict(x)
     with pytest.raises(ValueError, match=r"unseen group 'z' in 1200 rows"):
@@ -151,6 +152,9 @@ def test_what_is_said_of_the_chosen_decision(people):
     assert said(tolerance=0.1) == "the chosen strength 1 is the largest that was tried: try larger strengths."
     assert "the chosen strength 0.5 is the largest" in said(tolerance=0.1, strengths=0.5)
     assert said(tolerance=0.1, strengths=None) == ""
+    assert "no useful decision keeps the equalized odds gap within 0 out" in said(
+        tolerance=0.0, strengths=[0.0], min_lead=0.9
+    )
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
