@@ -40,7 +40,7 @@ def build(results: Path, docs: Path) -> list[Path]:
         made.append(pictures / f"{record['task']['source']}.png")
         made[-1].write_bytes(base64.b64decode(record["metrics"]["strips"]))
     few = _few_labels(records)
-    if len(few) > 1:
+    if len(few):
         made.append(pictures / "labels.png")
         draw([_curve(few)], made[-1], columns=1)
     return made
@@ -66,7 +66,7 @@ def write(records: Sequence[Record]) -> str:
             parts={role: own[shown] for role, own in parts.items() if len(own)},
             met={role: (int(own["met"].sum()), len(own)) for role, own in parts.items()},
             verdicts=_verdicts(rows),
-            few=few[["labels", "direction", "changed", "kept", "verdict"]] if len(few) > 2 else None,
+            few=few[["labels", "direction", "changed", "kept", "verdict"]] if len(few) else None,
             pictured=[(one["task"]["source"], NAMES[one["task"]["source"]]) for one in _pictured(records)],
             seconds=(min(_seconds(records)), max(_seconds(records))),
         )
@@ -111,7 +111,9 @@ def _verdicts(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _few_labels(records: Sequence[Record]) -> pd.DataFrame:
     rows = _rows(records)
-    return rows[(rows["source"] == FEW_LABELS_OF) & (rows["seed"] == 0)].sort_values(["labels", "direction"])
+    found = rows[(rows["source"] == FEW_LABELS_OF) & (rows["seed"] == 0)].sort_values(["labels", "direction"])
+    # one number of labels is no curve
+    return found if found["labels"].nunique() > 1 else found[:0]
 
 
 def _curve(few: pd.DataFrame) -> Chart:
