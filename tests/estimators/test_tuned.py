@@ -3,6 +3,7 @@ import warnings
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from hypothesis import HealthCheck, given, settings
@@ -26,6 +27,7 @@ from setminus import (
     save,
 )
 from setminus.core.certificate import rows_needed, smallest_tolerance
+from setminus.estimators.cautions import NotCertified
 from setminus.estimators.frontier import Frontier, decide
 from setminus.estimators.orthogonal import stratified_folds
 from setminus.estimators.tuned import STRENGTHS
@@ -550,6 +552,30 @@ def test_the_rows_that_are_needed_are_those_of_a_good_and_fair_classifier():
     with pytest.raises(ValueError, match=f"at 0.95 is about {smallest:.2g}, the tolerance is 0.05") as caught:
         model.fit(X, y, sensitive_features=group)
     assert f"about {more.max():,.0f} more rows of group '{more.argmax()}'" in str(caught.value)
+
+
+def refused_rows(full, groups, **settings):
+    """What the error before any fit says of too few rows."""
+    X, y, _ = shifted(3000)
+    model = TunedOrthogonalClassifier(full, tolerance=0.005, uncertified="raise", **settings)
+    with pytest.raises(NotCertified) as error:
+        model.fit(X, y, sensitive_features=groups)
+    return error.value.caution.values
+
+
+def test_a_frozen_model_is_tested_on_two_thirds_of_the_rows():
+    _, _, group = shifted(3000)
+    frozen, fitted = (refused_rows(full, group)["smallest"] for full in (FrozenEstimator(Given()), Given()))
+    # about the root of 3 / 2; what typical samples would certify is itself drawn
+    assert 1.03 < frozen / fitted < 1.4
+
+
+def test_of_several_groupings_the_one_with_too_few_rows_is_named():
+    many, few = np.arange(3000) % 2, np.where(np.arange(3000) % 20, "usual", "rare")
+    groups = pd.DataFrame({"many": many, "few": few})
+    both = refused_rows(Given(), groups[["few", "many"]], constraint_over="each")
+    assert both["where"] == " for few"
+    assert refused_rows(Given(), groups[["few"]])["where"] == ""
 
 
 def test_what_no_decision_certifies_is_refused_after_the_search_too():
