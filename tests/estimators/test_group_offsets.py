@@ -6,7 +6,7 @@ from scipy.special import expit, log_softmax
 
 from setminus.core.gaps import count_table, demographic_parity_from_table, equalized_odds_from_table
 from setminus.estimators.frontier import decide
-from setminus.estimators.group_offsets import LinearGoal, offset_path
+from setminus.estimators.group_offsets import LinearGoal, _compared, offset_path
 
 
 def drawn(n=12000, n_groups=3, seed=0):
@@ -148,3 +148,17 @@ def test_three_classes():
     before = equalized_odds_from_table(tables(log_proba, features, np.zeros((2, 3)), group, label, 2, 3))
     after = equalized_odds_from_table(tables(log_proba, features, found[-1], group, label, 2, 3))
     assert after < 0.05 < 0.15 < before
+
+
+def test_equal_opportunity_compares_the_recall_of_the_named_class_alone():
+    totals, gain = np.full((2, 3), 10.0), np.zeros((2, 3, 3))
+
+    def cells(rows):
+        return {tuple(place[1:].tolist()) for place in np.argwhere(rows.reshape(-1, 2, 3, 3).sum(axis=0))}
+
+    named, numbers, weights = _compared(LinearGoal("equal_opportunity", gain, pos=2), totals)
+    assert cells(named) == {(2, 2)}
+    assert numbers.tolist() == [0, 0] and weights.tolist() == [10.0, 10.0]
+    every, numbers, _ = _compared(LinearGoal("equal_opportunity", gain), totals)
+    assert cells(every) == {(0, 0), (1, 1), (2, 2)}
+    assert numbers.tolist() == [0, 0, 1, 1, 2, 2]

@@ -6,6 +6,7 @@ import pytest
 
 from setminus import demographic_parity_gap, equalized_odds_gap
 from setminus.core.gaps import count_table, demographic_parity_from_table, equalized_odds_from_table
+from setminus.errors import UserError
 from setminus.estimators.groupings import Groupings, needed_labels
 
 
@@ -96,3 +97,17 @@ def test_one_grouping_of_all_rows_keeps_the_gap_as_it_is(people):
     known = Groupings("crossed")
     known.learn(frame["sex"], y)
     assert known.gap(equalized_odds_from_table) is equalized_odds_from_table
+
+
+@pytest.mark.parametrize("small", ["raise", "drop"])
+def test_each_column_treats_its_small_groups_as_asked(small):
+    rare = np.array(["usual"] * 190 + ["other"] * 98 + ["rare"] * 2)
+    frame = pd.DataFrame({"rare": rare, "even": np.arange(290) % 2})
+    known = Groupings("each", least=5, small=small)
+    y = np.arange(290) // 2 % 2
+    if small == "raise":
+        with pytest.raises(UserError, match="rare"):
+            known.learn(frame, y, needed=[0, 1])
+    else:
+        known.learn(frame, y, needed=[0, 1])
+        assert not any("rare" in name.split() for name in known.groupings[0].names)

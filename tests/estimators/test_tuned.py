@@ -1,4 +1,5 @@
 import contextlib
+import copy
 import warnings
 from functools import partial
 
@@ -712,3 +713,17 @@ def test_settings_of_two_classes_are_refused_for_more(given):
     X, y, group = rng.normal(size=(90, 2)), np.arange(90) % 3, np.arange(90) % 2
     with pytest.raises(ValueError, match=f"{next(iter(given))} is for two classes, y has 3: leave it away"):
         TunedOrthogonalClassifier(LogisticRegression(), **given).fit(X, y, sensitive_features=group)
+
+
+def test_weighted_rows_are_tested_with_the_squares_of_their_weights():
+    X, y, group = shifted(4000)
+    weights = np.where(np.arange(4000) % 2, 1.0, 3.0)
+    model = TunedOrthogonalClassifier(FrozenEstimator(Given()), tolerance=0.3, strengths=[0, 1], cv=2)
+    plain, weighted = (
+        copy.deepcopy(model).fit(X, y, sensitive_features=group, sample_weight=given) for given in (None, weights)
+    )
+    assert plain.frontier_.candidates.squares is None
+    assert weighted.certificate_.method == "approximate, weighted rows" != plain.certificate_.method
+    # rows of weights 1 and 3 count as 4 / 5 of as many equal ones
+    rows = [np.sum(one.certificate_.rows) for one in (weighted, plain)]
+    assert rows[0] == pytest.approx(0.8 * rows[1], rel=0.01)
