@@ -25,7 +25,7 @@ from setminus.records import append_record, read_records, run_record
 from setminus.transfer.fitting import strip_png
 
 N, LABELLED, N_TEST, N_JUDGE = 1_400, 400, 600, 4_000
-FEW_LABELS, FEW_LABELS_OF = (50, 100, 200), "colored_digits"
+FEW_LABELS, FEW_LABELS_OF = (100, 200), "colored_digits"
 N_SHOWN = 6
 CELL_SHARES = {"development": (0.95, 0.9), "independent": (0.5, 0.5)}
 
