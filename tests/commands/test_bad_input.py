@@ -52,6 +52,13 @@ def test_a_name_as_long_as_a_file_leaves_room_for_what_is_wrong_with_it(fit):
     assert "no column 'xxx" in message
 
 
+def test_an_audit_by_an_empty_name_is_no_audit_without_labels(command, tmp_path):
+    table = tmp_path / "scored.csv"
+    table.write_text("sex,p\n" + "f,0.2\nm,0.8\nf,0.4\nm,0.6\n" * 10)
+    done = command("audit", table, "--label", "", "--ignore", "sex", "--score", "p")
+    assert "has no column ''" in refused(done)
+
+
 def test_a_label_of_lists(command, people, tmp_path):
     people.assign(income=[[1, 2]] * len(people)).to_parquet(tmp_path / "people.parquet")
     out = tmp_path / "model.skops"

@@ -413,10 +413,10 @@ def _stream(table: Table, config: AuditConfig, constraint: Constraint) -> tuple[
     from setminus.tables.reading import open_table
     from setminus.tables.writing import writing
 
-    scores = [*config.score] or [name for name in table.names if config.label and name.startswith(PREFIX)]
+    scores = [*config.score] or [name for name in table.names if config.label is not None and name.startswith(PREFIX)]
     judged = config.prediction or "prediction"
     decisions = [judged] if config.prediction or judged in table.names else []
-    values = [*([config.label] if config.label else []), *config.ignore, *decisions]
+    values = [*([config.label] if config.label is not None else []), *config.ignore, *decisions]
     required = values[: len(values) - len(decisions)]
     summary = summarize(
         table, values, scores, threshold=config.threshold, required=required, max_rows=MAX_ROWS, seed=config.seed

@@ -89,7 +89,7 @@ class AuditedRows:
 
 def read_audited(table: Table, config: AuditConfig) -> AuditedRows:
     """Labels, scores, decisions and groups of a table."""
-    return _read_labelled(table, config, config.label) if config.label else _read_unlabelled(table, config)
+    return _read_labelled(table, config, config.label) if config.label is not None else _read_unlabelled(table, config)
 
 
 def _read_labelled(table: Table, config: AuditConfig, label: str) -> AuditedRows:
