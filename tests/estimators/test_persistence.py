@@ -415,8 +415,11 @@ def test_strangers_are_refused_by_name_until_they_are_trusted(rows, tmp_path):
     model = KernelRidge().fit(rows.X[:50], rows.y[:50])
     stranger = "sklearn.kernel_ridge.KernelRidge"
     path = save(model, tmp_path / "stranger.skops")
-    with pytest.raises(ValueError, match=rf"not trusted, {stranger}: .*load\(path, trusted=\['{stranger}'\]\)"):
+    with pytest.raises(
+        ValueError, match=rf"not trusted, {stranger}: .*load\(path, trusted=\['{stranger}'\]\)"
+    ) as refused:
         load(path)
+    assert refused.value.typed.endswith(f"add this to the command: --trust {stranger}")
     assert load(path, trusted=[stranger]).alpha == 1
     with pytest.raises(TypeError, match="expected a list of type names"):
         load(path, trusted=stranger)
