@@ -195,7 +195,7 @@ def test_balanced_batches_leave_the_game_about_domains_over_the_source_as_it_is(
 
 def test_weights_are_over_the_classes_that_the_batches_have():
     task = with_priors(VadaIw(networks(), points(), replace(CONFIG, balanced="batches"), 0))
-    rows = domains()
+    rows = replace(domains(), source_weights=task.source_weights(domains().source_labels))
     torch.testing.assert_close(task.class_weights(CONFIG.warmup), 2 * PRIORS[1].float())
     w = 2 * PRIORS[1].float()[rows.source_labels]
     encoder = -(w * logsigmoid(-rows.source_logits)).mean() - logsigmoid(rows.target_logits).mean()
@@ -222,7 +222,8 @@ def test_the_orthogonal_terms_weigh_source_rows_too():
 
 def test_importance_weights_in_every_term_of_the_source():
     task = with_priors(VadaIw(networks(), points(), CONFIG, 0))
-    rows, weights = domains(), (PRIORS[1] / PRIORS[0]).float()
+    rows = replace(domains(), source_weights=task.source_weights(domains().source_labels))
+    weights = (PRIORS[1] / PRIORS[0]).float()
     w = weights[rows.source_labels]
     encoder = -(w * logsigmoid(-rows.source_logits)).mean() - logsigmoid(rows.target_logits).mean()
     discriminator = -(w * logsigmoid(rows.source_logits)).mean() - logsigmoid(-rows.target_logits).mean()

@@ -237,7 +237,9 @@ class TargetPrior(nn.Module):  # type: ignore[misc]
         self.register_buffer("_sums", torch.zeros_like(prior))
 
     def observe(self, target_class_logits: torch.Tensor) -> None:
-        """Count the network's predictions for a batch, for estimates by pseudo-labels."""
+        """Count the network's predictions for a batch, where the estimate is by pseudo-labels."""
+        if not self.config.by_pseudo_labels:
+            return
         proba = target_class_logits.detach().double().softmax(1)
         if self.config.estimator == "pseudo_hard":
             proba = torch.nn.functional.one_hot(proba.argmax(1), proba.shape[1]).double()

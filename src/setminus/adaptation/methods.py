@@ -28,8 +28,6 @@ from setminus.adaptation.vada import (
 from setminus.errors import UserError
 from setminus.nn.losses import (
     conditional_entropy,
-    domain_discriminator_loss,
-    domain_encoder_loss,
     virtual_adversarial_loss,
 )
 from setminus.nn.passes import Batches, adam, in_float32, running_statistics_kept
@@ -180,7 +178,7 @@ class AdaptationTask(Task):
         return self._class_weights
 
     def source_weights(self, labels: torch.Tensor) -> torch.Tensor | None:
-        """Weights of source rows in the domain losses, which undo the balancing of batches."""
+        """Weights of source rows in the domain losses: they undo the balancing of batches."""
         if self.config.balanced != "batches":
             return None
         shares = torch.from_numpy(self.data.n_classes * self.data.source_prior).float()
@@ -317,6 +315,11 @@ class EstimatingVada(Vada):
         self.prior.update(loop.index, *self.predictor, self.data)
         super().step(loop)
 
+    def domain_term(self, domains: Domains) -> torch.Tensor:
+        """As VADA; the predictions are counted, where the estimate needs that."""
+        self.prior.observe(domains.target_class_logits)
+        return super().domain_term(domains)
+
 
 class VadaIw(EstimatingVada):
     """VADA with importance weights (after Combes et al. 2020).
@@ -349,17 +352,9 @@ class VadaIw(EstimatingVada):
         """``w``; before the first estimate, the weights of the other methods."""
         return super().class_weights(step) if step < self.prior.start else self._weights().clamp(min=MIN_CLASS_WEIGHT)
 
-    def domain_term(self, domains: Domains) -> torch.Tensor:
-        """``-mean(w log(1 - D(source))) - mean(log D(target))``."""
-        self.prior.observe(domains.target_class_logits)
-        return domain_encoder_loss(domains.source_logits, domains.target_logits, self._row_weights(domains))
-
-    def discriminator_term(self, domains: Domains) -> torch.Tensor:
-        """``-mean(w log D(source)) - mean(log(1 - D(target)))``."""
-        return domain_discriminator_loss(domains.source_logits, domains.target_logits, self._row_weights(domains))
-
-    def _row_weights(self, domains: Domains) -> torch.Tensor:
-        return self._weights()[domains.source_labels]
+    def source_weights(self, labels: torch.Tensor) -> torch.Tensor:
+        """``w`` of each row's class: ``-mean(w log(1 - D(source))) - mean(log D(target))`` is the encoder's loss."""
+        return self._weights()[labels]
 
     def _weights(self) -> torch.Tensor:
         # over the class frequencies of the batches
@@ -435,30 +430,30 @@ class VadaOrthogonal(EstimatingVada):
 
     def domain_term(self, domains: Domains) -> torch.Tensor:
         """The swapped domain loss of the orthogonal discriminator."""
-        self.prior.observe(domains.target_class_logits)
-        if self.discriminator == "orthogonal":
-            return plain_domain_term(domains)
-        source, target = self._log_odds(domains)
-        return domain_encoder_loss(
-            domains.source_logits - source, domains.target_logits - target, domains.source_weights
-        )
+        if self.discriminator == "full":
+            source, target = self.log_odds(domains.source_labels, domains.target_class_logits.softmax(1))
+            domains = replace(
+                domains, source_logits=domains.source_logits - source, target_logits=domains.target_logits - target
+            )
+        return super().domain_term(domains)
 
     def discriminator_term(self, domains: Domains) -> torch.Tensor:
         """The domain loss of the full discriminator."""
-        if self.discriminator == "full":
-            return plain_discriminator_term(domains)
-        source, target = self._log_odds(domains)
-        return domain_discriminator_loss(
-            domains.source_logits + source, domains.target_logits + target, domains.source_weights
-        )
+        if self.discriminator == "orthogonal":
+            source, target = self.log_odds(domains.source_labels, domains.target_class_logits.softmax(1))
+            domains = replace(
+                domains, source_logits=domains.source_logits + source, target_logits=domains.target_logits + target
+            )
+        return super().discriminator_term(domains)
 
-    def _log_odds(self, domains: Domains) -> tuple[torch.Tensor, torch.Tensor]:
-        proba = domains.target_class_logits.softmax(1)
+    def log_odds(self, labels: torch.Tensor, target_proba: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The log odds of source of w_1 for source rows with their labels, and for target rows with probabilities."""
+        n_classes = target_proba.shape[1]
         if self.target_classes == "hard":
-            proba = one_hot(proba.argmax(1), proba.shape[1]).to(proba)
-        known = one_hot(domains.source_labels, proba.shape[1]).to(proba)
-        priors = self.prior.source.to(proba), self.prior.target.to(proba)
-        return principal_log_odds(known, *priors), principal_log_odds(proba, *priors)
+            target_proba = one_hot(target_proba.argmax(1), n_classes).to(target_proba)
+        priors = self.prior.source.to(target_proba), self.prior.target.to(target_proba)
+        of_classes = principal_log_odds(torch.eye(n_classes).to(target_proba), *priors)
+        return of_classes[labels], principal_log_odds(target_proba, *priors)
 
 
 def principal_log_odds(proba: torch.Tensor, source_prior: torch.Tensor, target_prior: torch.Tensor) -> torch.Tensor:

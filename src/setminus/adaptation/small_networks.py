@@ -16,10 +16,10 @@ from torch.nn.functional import cross_entropy
 from setminus.adaptation.adapter_parameters import WITH_PRIOR
 from setminus.adaptation.domains import DomainData, LabelShift
 from setminus.adaptation.methods import METHODS, AdaptationConfig, DirtT
+from setminus.adaptation.small_training import linear_layers, train_small
 from setminus.adaptation.vada import VadaNetworks
 from setminus.nn.networks import DomainDiscriminator, mlp, seeded
-from setminus.nn.passes import Batches, pick_device
-from setminus.nn.training import TrainingConfig, train
+from setminus.nn.passes import Batches, adam, pick_device
 from setminus.progress import tracked
 
 __all__ = ["Adapted", "adapted", "fold_networks", "small_networks"]
@@ -89,14 +89,10 @@ def adapted(
     if method == "vada_orthogonal":
         options |= {"discriminator": discriminator, "mass": mass}
     task = METHODS[method](networks, data, config, seed, **options)
-    train(task, TrainingConfig(steps=steps, seed=seed, log_every=0, accelerator=place))
+    train_small(task, steps, seed, place)
     if refine_steps:
-        train(
-            DirtT(networks, data, config, seed),
-            TrainingConfig(steps=refine_steps, seed=seed, log_every=0, accelerator=place),
-        )
-    linear = [part for module in task.predictor for part in module if isinstance(part, nn.Linear)]
-    layers = [(_array(layer.weight).T.copy(), _array(layer.bias)) for layer in linear]
+        train_small(DirtT(networks, data, config, seed), refine_steps, seed, place)
+    layers = [(_array(layer.weight).T.copy(), _array(layer.bias)) for layer in linear_layers(*task.predictor)]
     return Adapted(layers, task.target_prior)
 
 
@@ -150,7 +146,7 @@ def fold_networks(
         )
         for before, own in pairwise(sizes)
     ]
-    optimizer = torch.optim.Adam([part for layer in layers for part in layer], rate)
+    optimizer = adam((part for layer in layers for part in layer), rate, betas=(0.9, 0.999))
     rows, labels = torch.from_numpy(x).float().to(place), torch.from_numpy(codes).to(place)
     weights = (len(codes) / (n_classes * torch.bincount(labels, minlength=n_classes).clamp(min=1))).float()
     learned, left_out = zip(*folds, strict=True)

@@ -27,6 +27,7 @@ __all__ = [
     "log_density_ratio",
     "orthogonal_generator_loss",
     "orthogonal_logits",
+    "unit_rows",
     "virtual_adversarial_divergence",
     "virtual_adversarial_loss",
 ]
@@ -383,14 +384,14 @@ def virtual_adversarial_divergence(
         with torch.no_grad():
             clean_logits = classifier(x)
     log_clean = clean_logits.detach().log_softmax(-1)
-    direction = _unit(torch.randn(x.shape, dtype=x.dtype, device=x.device, generator=generator))
+    direction = unit_rows(torch.randn(x.shape, dtype=x.dtype, device=x.device, generator=generator))
     for _ in range(power_steps):
         # the direction needs a gradient even where the loss is only read, under no_grad
         with torch.enable_grad():
             direction.requires_grad_()
             divergence = _kl(log_clean, classifier(x + xi * direction)).sum()
             (slope,) = torch.autograd.grad(divergence, direction)
-        direction = _unit(slope)
+        direction = unit_rows(slope)
     return _kl(log_clean, classifier(x + radius * direction))
 
 
@@ -407,8 +408,19 @@ def _kl(log_p: torch.Tensor, q_logits: torch.Tensor) -> torch.Tensor:
     return (log_p.exp() * (log_p - q_logits.log_softmax(-1))).sum(-1)
 
 
-def _unit(rows: torch.Tensor) -> torch.Tensor:
-    """Each row at length 1; rows of zeros, where no direction is steeper than another, stay zeros."""
+def unit_rows(rows: torch.Tensor) -> torch.Tensor:
+    """Each row at length 1; rows of zeros, where no direction is steeper than another, stay zeros.
+
+    Parameters
+    ----------
+    rows : Tensor of shape (n, ...)
+
+    Examples
+    --------
+    >>> unit_rows(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
+    tensor([[0.6000, 0.8000],
+            [0.0000, 0.0000]])
+    """
     flat = rows.detach().flatten(1)
     # by the largest entry first: the squares of small slopes underflow
     flat = flat / flat.abs().amax(1, keepdim=True).clamp_min(torch.finfo(flat.dtype).tiny)

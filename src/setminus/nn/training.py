@@ -30,6 +30,7 @@ __all__ = [
     "restore_state",
     "save_state",
     "train",
+    "training_settings",
 ]
 
 
@@ -354,7 +355,7 @@ def train(
         accelerator=config.accelerator, strategy=strategy, devices=config.devices, precision=config.precision
     )
     fabric.launch()
-    with _settings(config, fabric.global_rank):
+    with training_settings(config, fabric.global_rank):
         for module in task.modules.values():
             module.to(fabric.device)
             _share_weights(module, fabric)
@@ -433,7 +434,7 @@ def _averages_in_use(loop: Loop) -> Iterator[None]:
 
 
 @contextmanager
-def _settings(config: TrainingConfig, rank: int) -> Iterator[None]:
+def training_settings(config: TrainingConfig, rank: int = 0) -> Iterator[None]:
     """The process's settings and random generator during a training."""
     threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()

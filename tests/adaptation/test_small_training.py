@@ -1,0 +1,91 @@
+"""The written-out gradients against automatic differentiation of the same losses."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from setminus.adaptation.domains import DomainData, LabelShift  # noqa: E402
+from setminus.adaptation.methods import METHODS, AdaptationConfig, DirtT  # noqa: E402
+from setminus.adaptation.small_networks import small_networks  # noqa: E402
+from setminus.adaptation.small_training import linear_layers, train_small  # noqa: E402
+from setminus.adaptation.vada import VadaConfig  # noqa: E402
+from setminus.nn.networks import seeded  # noqa: E402
+from setminus.nn.training import NotFiniteError, TrainingConfig, train  # noqa: E402
+
+STEPS, WARMUP = 12, 3
+# a difference of finite size: that of the default is close to the rounding of float32
+LOSSES = VadaConfig(domain=0.5, source_vat=0.7, target_entropy=0.3, target_vat=0.9, vat_radius=0.5, vat_xi=0.1)
+
+
+def made(seed=0, n_classes=3):
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(90, 5, generator=generator)
+    y = torch.arange(90) % 7 % n_classes
+    return DomainData(x, y, torch.randn(70, 5, generator=generator) + 0.5, n_classes, x[:40].flip(1), y[:40])
+
+
+def task_of(method, config=None, **options):
+    networks = seeded(1, lambda: small_networks(5, 3, width=8))
+    config = config or AdaptationConfig(LOSSES, rate=1e-2, batch=16, warmup=WARMUP, vat_every=2)
+    return METHODS[method](networks, made(), config, 7, **options)
+
+
+def weights_of(task):
+    return torch.cat([part.detach().flatten() for one in linear_layers(*task.predictor) for part in one.parameters()])
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("source_only", {}),
+        ("dann", {}),
+        ("vada", {}),
+        ("vada_iw", {}),
+        ("vada_iw", {"label_shift": LabelShift("em")}),
+        ("vada_orthogonal", {}),
+        ("vada_orthogonal", {"discriminator": "orthogonal", "mass": 10.0}),
+        ("vada_orthogonal", {"target_classes": "hard", "label_shift": LabelShift("pseudo_soft")}),
+        ("vada_orthogonal", {"label_shift": LabelShift(known=(0.2, 0.3, 0.5)), "mass": 1.0}),
+    ],
+)
+@pytest.mark.parametrize("balanced", ["weights", "batches", None])
+def test_steps_are_those_of_automatic_differentiation(method, options, balanced):
+    config = AdaptationConfig(LOSSES, rate=1e-2, batch=16, warmup=WARMUP, vat_every=2, balanced=balanced, decay_end=20)
+    slow, quick, fresh = (task_of(method, config, **options) for _ in range(3))
+    train(slow, TrainingConfig(STEPS, seed=3))
+    train_small(quick, STEPS, seed=3)
+    torch.testing.assert_close(weights_of(quick), weights_of(slow), rtol=0, atol=2e-4)
+    assert (weights_of(quick) - weights_of(fresh)).abs().max() > 5e-2
+    if quick.target_prior is not None:
+        assert abs(quick.target_prior - slow.target_prior).max() < 1e-4
+
+
+@pytest.mark.parametrize("name", ["domain", "source_vat", "target_entropy", "target_vat"])
+def test_every_loss_of_weight_0_is_left_out_and_otherwise_counts(name):
+    none = VadaConfig(**{**vars(LOSSES), name: 0.0})
+    config = AdaptationConfig(none, rate=1e-2, batch=16)
+    slow, quick = (task_of("vada", config) for _ in range(2))
+    other = task_of("vada", AdaptationConfig(LOSSES, rate=1e-2, batch=16))
+    train(slow, TrainingConfig(STEPS, seed=3))
+    train_small(quick, STEPS, seed=3)
+    train_small(other, STEPS, seed=3)
+    torch.testing.assert_close(weights_of(quick), weights_of(slow), rtol=0, atol=2e-4)
+    assert (weights_of(quick) - weights_of(other)).abs().max() > 1e-3
+
+
+def test_refinement_with_a_teacher_that_is_renewed():
+    tasks = []
+    for _ in range(2):
+        config = AdaptationConfig(LOSSES, rate=1e-2, batch=16)
+        networks = seeded(1, lambda: small_networks(5, 3, width=8))
+        tasks.append(DirtT(networks, made(), config, 7, anchor=0.5, teacher_every=5))
+    train(tasks[0], TrainingConfig(STEPS, seed=3))
+    train_small(tasks[1], STEPS, seed=3)
+    torch.testing.assert_close(weights_of(tasks[1]), weights_of(tasks[0]), rtol=0, atol=2e-4)
+
+
+def test_weights_that_are_not_finite_are_refused():
+    with pytest.raises(NotFiniteError, match="lower the learning rate"):
+        train_small(task_of("vada", AdaptationConfig(LOSSES, rate=1e30, batch=16)), STEPS, seed=0)
