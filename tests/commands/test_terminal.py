@@ -199,7 +199,7 @@ def test_the_label_does_not_judge_itself(command, scored, option):
 def test_outputs_are_checked_against_each_other_and_the_inputs(tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
     check_outputs({"a": one, "b": two}, [tmp_path / "three"])
-    with pytest.raises(UserError, match="is both a and b"):
+    with pytest.raises(UserError, match="is both the a and the b"):
         check_outputs({"a": one, "b": tmp_path / "x" / ".." / "one"})
     with pytest.raises(UserError, match="is a folder"):
         check_outputs({"a": tmp_path})
@@ -214,14 +214,13 @@ def test_outputs_are_checked_against_each_other_and_the_inputs(tmp_path):
 )
 def test_no_output_takes_the_name_of_another_kind(tmp_path, name, kind):
     path = tmp_path / name
-    for what in ("the model", "its page", "the audit record", "the scored table"):
-        own = what.rpartition(" ")[2]
+    for own in ("model", "page", "record", "table"):
         if own == kind:
-            check_outputs({what: path})
+            check_outputs({own: path})
         else:
             with pytest.raises(UserError, match=f"has the name of a {kind}, and would hold a {own}"):
-                check_outputs({what: path})
-    check_outputs({"the model": tmp_path / f"{name}.skops", "anything": path})
+                check_outputs({own: path})
+    check_outputs({"model": tmp_path / f"{name}.skops", "anything": path, "page": None}, [None])
 
 
 def test_the_write_test_follows_no_link_and_leaves_nothing(tmp_path):
@@ -353,10 +352,10 @@ def test_an_output_may_be_a_link_but_not_to_itself(tmp_path):
 
 
 def test_many_columns_that_are_alike_share_a_line(capsys):
-    def column(name, use="as a number", warning=None):
-        return {"name": name, "kind": "number", "missing": 0.0, "use": use, "warning": warning}
+    def column(name, kind="number", use="as a number"):
+        return {"name": name, "kind": kind, "missing": 0.0, "use": use, "warning": None}
 
-    columns = [column(f"pixel {k}") for k in range(800)] + [column("id", "left out: it names rows")]
+    columns = [column(f"pixel {k}") for k in range(800)] + [column("id", "identifier", "left out: it names rows")]
     Display().columns({"columns": columns, "notes": []})
     shown = capsys.readouterr().out.strip().splitlines()
     assert len(shown) == 3 and "id" in shown[1] and "pixel 0 and 799 more" in shown[2]

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from setminus.adaptation.adapter_parameters import Estimate, Method, PredictPrior, check_parameters
 from setminus.commands import ExitCode, options
+from setminus.commands.filing import write_outputs
 from setminus.commands.terminal import Display, beside, check_outputs, finite, typed_command, usage
 from setminus.progress import listen, seconds_by_name, tracked
-from setminus.records import Record, run_record, to_json, write_json
+from setminus.records import Record, run_record, to_json
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -115,38 +116,18 @@ def adapt(
 
     Example: setminus adapt hospital_a.csv hospital_b.csv --label outcome --out adapted.skops
     """
+    config = options.configured(AdaptConfig, locals())
     file, page = beside(out, "adaptation.json"), beside(out, "report.html")
-    check_outputs({"the model": out, "its record": file, "its page": page}, [source, target], force=force)
+    files = {"record": file, "page": page, "model": out}
+    check_outputs(files, [source, target], force=force)
     from setminus.estimators.persistence import save
-    from setminus.files import atomic_writes
-    from setminus.report.page import write_page
 
     display = Display(quiet or json)
-    config = AdaptConfig(
-        source=str(source),
-        target=str(target),
-        label=label,
-        positive=positive,
-        method=method,
-        label_shift=label_shift,
-        shrinkage=shrinkage,
-        predict_prior=predict_prior,
-        steps=steps,
-        seed=seed,
-        header=header,
-        encoding=encoding,
-        decimal=decimal,
-    )
     with listen(display):
         model, record = adapt_tables(config, typed_command())
         record["usage"], record["usage_command"] = usage(out)
-        with (
-            tracked("write the model, the record and the page"),
-            atomic_writes(file, page, out) as (record_part, page_part, model_part),
-        ):
-            write_json(record_part, record)
-            write_page(page_part, [record])
-            save(model, model_part)
+        with tracked("write the model, the record and the page"):
+            write_outputs(record, files, lambda path: save(model, path))
     if json:
         typer.echo(to_json(record))
     else:

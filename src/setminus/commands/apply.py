@@ -97,7 +97,7 @@ def apply(
 
     Example: setminus apply scores.parquet --full p0,p1 --principal q0,q1 --prior 0.7,0.3 --out scored.parquet
     """
-    check_outputs({"the scored table": out}, arguments, force=force)
+    check_outputs({"table": out}, arguments, force=force)
     from setminus.tables.drift import drift_text, unranged_text
 
     display = Display(quiet)

@@ -150,20 +150,10 @@ def audit(
 
     Example: setminus audit scored.parquet --label income --ignore sex --score p --certify 0.1
     """
-    outputs = {
-        "the audit record": out,
-        "the page": page,
-        "the card": card,
-        "the pdf": pdf,
-        "the JUnit report": junit,
-        "the SARIF report": sarif,
-    }
-    check_outputs(
-        {what: path for what, path in outputs.items() if path is not None},
-        [path for path in (table, model, notes) if path is not None],
-        option="--out, --page, --card, --pdf, --junit or --sarif",
-        force=force,
-    )
+    config = options.configured(AuditConfig, locals())
+    files = {"record": out, "page": page, "card": card, "pdf": pdf, "junit": junit, "sarif": sarif}
+    outputs = "--out, --page, --card, --pdf, --junit or --sarif"
+    check_outputs(files, [table, model, notes], option=outputs, force=force)
     if (junit or sarif) and fail_above is None and certify is None:
         raise UserError("there is nothing to report without a limit", do="give --fail-above or --certify.")
     if model is not None and not model.is_file():
@@ -172,32 +162,9 @@ def audit(
         )
     filing = Filing.of(approved_by, notes, pdf)
     display = Display(quiet or json)
-    config = AuditConfig(
-        table=str(table),
-        label=label,
-        ignore=tuple(ignore),
-        score=tuple(score or ()),
-        prediction=prediction,
-        positive=positive,
-        favorable=favorable,
-        threshold=threshold,
-        bins=tuple(bins or ()),
-        min_group_size=min_group_size,
-        constraint=constraint,
-        agg=agg,
-        fail_above=fail_above,
-        fail_by=fail_by,
-        certify=certify,
-        confidence=confidence,
-        seed=seed,
-        header=header,
-        encoding=encoding,
-        decimal=decimal,
-        model=None if model is None else str(model),
-    )
     with listen(display):
         result, record = audit_table(config, typed_command(), filing)
-    write_outputs(record, {"record": out, "page": page, "card": card, "pdf": pdf, "junit": junit, "sarif": sarif})
+    write_outputs(record, files)
     if json:
         typer.echo(to_json(record))
     display.text(str(result))

@@ -117,7 +117,7 @@ def export(
         return
     if model is None or onnx is None:
         raise UserError("--onnx came without a model file", do="name it: setminus export model.skops --onnx model.onnx")
-    check_outputs({"the ONNX file": onnx}, [model, *([] if sample is None else [sample])], option="--onnx", force=force)
+    check_outputs({"onnx": onnx}, [model, sample], option="--onnx", force=force)
     if model.is_dir():
         from setminus.export.translator import export_translator
         from setminus.transfer.translator import OrthogonalTranslator

@@ -117,8 +117,9 @@ def write_outputs(
         parts = dict(zip(wanted, partials, strict=True))
         if save_model is not None:
             save_model(parts["model"])
-            found = _fingerprint("model", parts["model"], wanted["model"].name)
-            record["provenance"]["files"].append(found)
+            if "provenance" in record:
+                found = _fingerprint("model", parts["model"], wanted["model"].name)
+                record["provenance"]["files"].append(found)
         page = parts.get("page")
         if page is None and "pdf" in parts:
             page = parts["pdf"].with_name("page.html")

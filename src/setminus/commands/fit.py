@@ -223,61 +223,20 @@ def fit(
 
     Example: setminus fit adult.csv --label income --ignore sex --out model.skops
     """
+    config = options.configured(FitConfig, {**locals(), "confidence": confidence or None, "trusted": trust})
     audit_file, page = beside(out, "audit.json"), beside(out, "report.html")
-    outputs = {"the model": out, "its audit record": audit_file, "its page": page, "its card": card, "its pdf": pdf}
-    check_outputs(
-        {what: path for what, path in outputs.items() if path is not None},
-        [table, Path(full), *([] if test is None else [test]), *([] if notes is None else [notes])],
-        force=force,
-    )
+    files = {"record": audit_file, "page": page, "card": card, "pdf": pdf, "model": out}
+    check_outputs(files, [table, Path(full), test, notes], force=force)
     filing = Filing.of(approved_by, notes, pdf)
     from setminus.commands.fitting import fit_table
     from setminus.estimators.persistence import save
 
     display = Display(quiet or json)
-    config = FitConfig(
-        table=str(table),
-        label=label,
-        ignore=tuple(ignore),
-        positive=positive,
-        full=full,
-        principal=principal,
-        constraint=constraint,
-        agg=agg,
-        tolerance=tolerance,
-        confidence=confidence or None,
-        uncertified=uncertified,
-        favorable=favorable,
-        scoring=scoring,
-        cost_fp=cost_fp,
-        cost_fn=cost_fn,
-        min_lead=min_lead,
-        min_rate_ratio=min_rate_ratio,
-        min_selection_rate=min_selection_rate,
-        max_selection_rate=max_selection_rate,
-        min_recall=min_recall,
-        level_up=level_up,
-        drop=tuple(drop or ()),
-        features=tuple(features or ()),
-        bins=tuple(bins or ()),
-        constraint_over=constraint_over,
-        min_group_size=min_group_size,
-        small_groups=small_groups,
-        test=None if test is None else str(test),
-        test_size=test_size,
-        max_train_rows=max_train_rows,
-        seed=seed,
-        header=header,
-        encoding=encoding,
-        decimal=decimal,
-        trusted=tuple(trust or ()),
-    )
     with listen(display):
         model, record = fit_table(config, typed_command(), filing)
         needs = "with the ignored columns" if record["task"]["groups_needed"] else "the ignored columns may be left out"
         record["usage"], record["usage_command"] = usage(out, needs, config.trusted)
         with tracked("write the model, the audit and the page"):
-            files = {"record": audit_file, "page": page, "card": card, "pdf": pdf, "model": out}
             write_outputs(record, files, lambda path: save(model, path))
     if json:
         typer.echo(to_json(record))

@@ -117,28 +117,9 @@ def monitor(
 
     Example: setminus monitor test_scored.parquet week_12_scored.parquet --label income --ignore sex
     """
-    inputs = [reference, new, *([] if certificate is None else [certificate])]
-    check_outputs({} if out is None else {"the record": out}, inputs, force=force)
+    config = options.configured(MonitorConfig, locals())
+    check_outputs({"record": out}, [reference, new, certificate], force=force)
     display = Display(quiet or json)
-    config = MonitorConfig(
-        reference=str(reference),
-        new=str(new),
-        ignore=tuple(ignore),
-        label=label,
-        score=tuple(score or ()),
-        prediction=prediction,
-        positive=positive,
-        certificate=None if certificate is None else str(certificate),
-        tolerance=tolerance,
-        constraint=constraint,
-        agg=agg,
-        confidence=confidence,
-        max_drift=max_drift,
-        seed=seed,
-        header=header,
-        encoding=encoding,
-        decimal=decimal,
-    )
     with listen(display):
         record = monitor_tables(config, typed_command())
     if out is not None:

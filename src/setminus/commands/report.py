@@ -38,7 +38,7 @@ def report(
     """
     files = record_files(runs)
     page = (runs.parent if runs.is_file() else runs) / "report.html" if out is None else out
-    check_outputs({"the page": page}, files, force=force)
+    check_outputs({"page": page}, files, force=force)
     echo(write_records_page(files, page).resolve())
 
 

@@ -61,7 +61,9 @@ ENDINGS: dict[str, tuple[str, ...]] = {
     "card": (".md", ".markdown"),
     "pdf": (".pdf",),
 }
-"""Endings of the names of what the commands read and write."""
+"""Endings of the names of what the commands read and write, by its kind."""
+TITLES = {"table": "scored table", "junit": "JUnit report", "sarif": "SARIF report", "onnx": "ONNX file"}
+"""Names of kinds of files in errors, where these differ from the kind."""
 
 
 def finite(value: float | None) -> float | None:
@@ -173,6 +175,8 @@ class Display:
         Many columns share a line where all but the name is the same, lines with a warning or a column left out come
         first, and the page has all.
         """
+        from setminus.tables.columns import KEPT
+
         lines: dict[tuple[str, ...], list[str]] = {}
         few = len(task["columns"]) <= MAX_COLUMNS
         for column in task["columns"]:
@@ -180,9 +184,7 @@ class Display:
             alone = column["name"] if few else ""
             key = (column["kind"], missing, column["use"], column["warning"] or "", alone)
             lines.setdefault(key, []).append(column["name"])
-        order = (
-            list(lines) if few else sorted(lines, key=lambda line: (not line[3], not line[2].startswith("left out")))
-        )
+        order = list(lines) if few else sorted(lines, key=lambda line: (not line[3], line[0] in KEPT))
         rows: list[list[str | Text]] = []
         for line in order[:MAX_COLUMNS]:
             kind, missing, use, warning, _ = line
@@ -261,31 +263,40 @@ def flush() -> None:
 
 
 def check_outputs(
-    outputs: Mapping[str, Path], inputs: Iterable[Path] = (), *, option: str = "--out", force: bool = True
+    outputs: Mapping[str, Path | None],
+    inputs: Iterable[Path | None] = (),
+    *,
+    option: str = "--out",
+    force: bool = True,
 ) -> None:
     """Raise before any long work where an output is an input or another output, or cannot be written.
 
     Parameters
     ----------
-    outputs : mapping of str to Path
-        Each file to be written, by what it is; the last word may be a kind of `ENDINGS`.
-    inputs : iterable of Path
+    outputs : mapping of str to Path or None
+        Each file to be written, by its kind, such as those of `ENDINGS`; None where it is not asked for.
+    inputs : iterable of Path or None
     option : str
         The option that decides where they are.
     force : bool
         Whether a file that exists may be overwritten.
     """
-    read = list(inputs)
+    read = [path for path in inputs if path is not None]
+    wanted = {kind: path for kind, path in outputs.items() if path is not None}
+    named = {kind: f"the {TITLES.get(kind, kind)}" for kind in wanted}
     taken: dict[str, Path] = {}
-    for what, path in outputs.items():
+    for kind, path in wanted.items():
         if any(_same(path, other) for other in read):
             raise UserError(
-                f"{path} is an input, and would be overwritten by {what}", do=f"name another file: {option} FILE"
+                f"{path} is an input, and would be overwritten by {named[kind]}",
+                do=f"name another file: {option} FILE",
             )
         for other, place in taken.items():
             if _same(path, place):
-                raise UserError(f"{path} is both {other} and {what}", do=f"name another file: {option} FILE")
-        taken[what] = path
+                raise UserError(
+                    f"{path} is both {named[other]} and {named[kind]}", do=f"name another file: {option} FILE"
+                )
+        taken[kind] = path
         if path.is_dir():
             raise UserError(f"{path} is a folder", do=f"name a file: {option} {path / 'NAME'}")
         try:
@@ -296,18 +307,17 @@ def check_outputs(
             ) from error
         if path.exists() and not os.access(path, os.W_OK):
             raise UserError(f"{path} may not be overwritten", do=f"choose another file: {option} FILE")
-    for what, path in outputs.items():
-        own = what.rpartition(" ")[2]
-        for kind, endings in ENDINGS.items():
-            if own in ENDINGS and kind != own and path.name.lower().endswith(endings):
+    for kind, path in wanted.items():
+        for other, endings in ENDINGS.items():
+            if kind in ENDINGS and other != kind and path.name.lower().endswith(endings):
                 raise UserError(
-                    f"{path} has the name of a {kind}, and would hold a {own}",
-                    do=f"give it another ending: {option} NAME{ENDINGS[own][0]}",
+                    f"{path} has the name of a {other}, and would hold a {kind}",
+                    do=f"give it another ending: {option} NAME{ENDINGS[kind][0]}",
                 )
-    for what, path in outputs.items():
+    for kind, path in wanted.items():
         if path.is_file() and not force:
             raise UserError(
-                f"{path} exists, and would be overwritten by {what}",
+                f"{path} exists, and would be overwritten by {named[kind]}",
                 do=f"name another file with {option}, or add --force to overwrite it.",
             )
 

@@ -122,7 +122,7 @@ def transfer_fit(
     for name, folder in (("A_DIR", a_dir), ("B_DIR", b_dir)):
         if os.path.realpath(out) == os.path.realpath(folder):
             raise UserError(f"{out} is {name}, whose pictures are read", do="name another folder: --out FOLDER")
-    check_outputs({"the page": out / "report.html", "the record": out / "records.jsonl"}, [labels])
+    check_outputs({"page": out / "report.html", "record": out / "records.jsonl"}, [labels])
     _prepare_torch()
     from setminus.transfer.networks import kind_for
     from setminus.transfer.translator import OrthogonalTranslator

@@ -425,7 +425,7 @@ def frontier_rows(frontier: dict[str, Any], tested: Sequence[dict[str, Any]]) ->
         for i in spread_evenly(len(best), MAX_ROWS)
     ]
     # the column names the kind already
-    return [{**row, "decision": decision_text(row).split(" ", 1)[1] if "strength" in row else ""} for row in rows]
+    return [{**row, "decision": _decision(row)[1] if "strength" in row else ""} for row in rows]
 
 
 def decision_text(point: Mapping[str, Any]) -> str:
@@ -438,9 +438,13 @@ def decision_text(point: Mapping[str, Any]) -> str:
     >>> decision_text({"offsets": [0.0, -0.5, 0.25]})
     'offsets 0, -0.5, 0.25'
     """
+    return " ".join(_decision(point))
+
+
+def _decision(point: Mapping[str, Any]) -> tuple[str, str]:
     if "threshold" in point:
-        return f"threshold {point['threshold']:.3f}"
-    return "offsets " + ", ".join(f"{offset:g}" for offset in point["offsets"])
+        return "threshold", f"{point['threshold']:.3f}"
+    return "offsets", ", ".join(f"{offset:g}" for offset in point["offsets"])
 
 
 def frontier_chart(frontier: Mapping[str, Any], gap: Gap, tested: Sequence[Mapping[str, Any]]) -> Chart:
