@@ -9,6 +9,7 @@ PARTS = (
     "speed",
     "training",
     "scoring",
+    "auditing",
     "scaling",
     "tuning",
     "exported",
@@ -47,7 +48,7 @@ def main() -> None:
     parser.add_argument("--scores", type=Path, help="folder that keeps the base models' scores of peers for later runs")
     parser.add_argument("--repeats", type=int, default=9, help="repeats of each timing of speed (default: 9)")
     parser.add_argument(
-        "--rows", type=int, help="rows of the file of scoring (default: 50000000), most rows of scaling (25600000)"
+        "--rows", type=int, help="rows of scoring and auditing (default: 50000000), most rows of scaling (25600000)"
     )
     parser.add_argument("--simulations", type=int, default=1000, help="data sets of promises (default: 1000)")
     parser.add_argument("--results", type=Path, default=Path("results"), help="where records are (default: results)")
@@ -75,6 +76,10 @@ def main() -> None:
         from benchmarks import scoring
 
         scoring.run(args.rows or scoring.ROWS, records=records("scoring"))
+    if "auditing" in wanted:
+        from benchmarks import auditing
+
+        auditing.run(args.rows or auditing.ROWS, records("auditing"))
     if "tuning" in wanted:
         from benchmarks import tuning
 

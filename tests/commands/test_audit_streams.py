@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from setminus.commands import audit as command
+from setminus.commands import streamed_audit
 from setminus.commands.audit import AuditConfig, audit_table
 
 EXACT = ("n", "groups", "classes", "accuracy", "demographic_parity", "equalized_odds_max", "equalized_odds_sum")
@@ -46,19 +47,51 @@ def test_same_numbers_as_in_memory(table, monkeypatch, asked):
     config = AuditConfig(**{"table": str(table), "label": "income", "ignore": ("sex",), **asked})
     whole, record = audit_table(config)
     monkeypatch.setattr(command, "MAX_ROWS", 1000)
+    monkeypatch.setattr(streamed_audit, "SAMPLE_ROWS", 1000)
     streamed, streamed_record = audit_table(config)
     for name in EXACT:
         assert str(getattr(streamed, name)) == str(getattr(whole, name)), name
     assert streamed.n > 5000
     said = streamed_record["task"]["notes"]
-    assert any("random ones" in note for note in said)
-    assert not any("random ones" in note for note in record["task"]["notes"])
+    assert any("are of all 6,000 rows" in note for note in said)
+    assert any("random ones" in note for note in said) == (whole.leakage is not None)
+    assert not any("of all 6,000 rows" in note for note in record["task"]["notes"])
     if config.label:
         assert "7 of 6,000 rows have no income and were left out" in said
     if whole.leakage is not None:
         # of a sample: close, and not the same
         assert streamed.roc_auc == pytest.approx(whole.roc_auc, abs=0.05)
         assert streamed.roc_auc != whole.roc_auc
+        # of all rows
+        assert str(streamed.histograms) == str(whole.histograms)
+        assert len(streamed.histograms) == 2 * len(whole.groups)
+        errors = [(streamed.calibration.overall, whole.calibration.overall)]
+        errors += zip(streamed.calibration.groups, whole.calibration.groups, strict=True)
+        for one, other in errors:
+            assert (one.group, one.n) == (other.group, other.n)
+            # the bins of equal mass end at other scores
+            assert one.ece == pytest.approx(other.ece, abs=0.01)
+            assert one.expected == pytest.approx(other.expected, rel=0.2)
+
+
+@pytest.mark.parametrize("favorable", ["high", "low"])
+@pytest.mark.parametrize("both", [False, True])
+def test_the_scores_in_bins_are_those_of_the_last_class(table, monkeypatch, favorable, both):
+    rows = pq.read_table(table)
+    p = rows.column("p").to_numpy().round(2)  # on the edges of bins
+    # sums that are not 1 to the last bit
+    columns = {"proba_high": p * (1 - 1e-6), "proba_low": (1 - p) * (1 - 1e-6)} if both else {"proba_low": 1 - p}
+    for name, values in columns.items():
+        rows = rows.append_column(name, pa.array(values))
+    # all rows of one label come first
+    pq.write_table(rows.sort_by("income"), table, row_group_size=700)
+    asked = {"positive": "low"} if not both else {}
+    config = AuditConfig(table=str(table), label="income", ignore=("sex",), favorable=favorable, **asked)
+    whole, _ = audit_table(config)
+    monkeypatch.setattr(command, "MAX_ROWS", 1000)
+    streamed, _ = audit_table(config)
+    for name in (*EXACT, "histograms"):
+        assert str(getattr(streamed, name)) == str(getattr(whole, name)), name
 
 
 def test_values_that_are_no_probabilities_are_found_anywhere(table, monkeypatch):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import log_loss, roc_auc_score
 
+from setminus.auditing.binned import BinnedScores
 from setminus.auditing.diagnosis import (
     ROWS_PER_CELL,
     Calibration,
@@ -138,6 +139,51 @@ def audit(
         )
     if proba is None and (full_proba is not None or principal_proba is not None or threshold is not None):
         raise UserError("there are no scores", do="pass proba, or leave full_proba, principal_proba and threshold out.")
+    return _audited(
+        y,
+        proba,
+        sensitive_features,
+        full_proba=full_proba,
+        principal_proba=principal_proba,
+        classes=classes,
+        threshold=threshold,
+        y_pred=y_pred,
+        sample_weight=sample_weight,
+        favorable_label=favorable_label,
+        attributes=attributes,
+        constraint=constraint,
+        agg=agg,
+        tolerance=tolerance,
+        confidence=confidence,
+        n_bootstrap=n_bootstrap,
+        n_permutations=n_permutations,
+        random_state=random_state,
+    )
+
+
+def _audited(
+    y: Any,
+    proba: Any,
+    sensitive_features: Any,
+    *,
+    classes: Sequence[Any] | None,
+    threshold: float | None,
+    y_pred: Any,
+    favorable_label: Any,
+    attributes: Mapping[str, ArrayLike] | None,
+    constraint: Constraint | None,
+    agg: Agg,
+    tolerance: float | None,
+    confidence: float,
+    random_state: int,
+    n_bootstrap: int = 1000,
+    n_permutations: int = 200,
+    full_proba: Any = None,
+    principal_proba: Any = None,
+    sample_weight: Any = None,
+    by_score: bool = True,
+) -> Audit:
+    """As `audit`, without checks of the settings; `by_score`: whether calibration and histograms are wanted."""
     known = ~missing_groups(sensitive_features)
     n_unknown = int((~known).sum())
     everyone = (proba, y_pred, sample_weight)
@@ -156,8 +202,8 @@ def audit(
         if scored is None
         else float(log_loss(scored.y, scored.proba, sample_weight=rows.weight, labels=range(rows.shape[1]))),
         roc_auc=float("nan") if scored is None else _roc_auc(scored),
-        calibration=_calibration(scored, random_state),
-        histograms=() if scored is None else score_histograms(scored),
+        calibration=_calibration(scored if by_score else None, random_state),
+        histograms=score_histograms(scored) if scored is not None and by_score else (),
         **measured,
         n_unknown_group=n_unknown,
         **_impact(rows, favorable_label, attributes, *everyone, threshold, confidence),
@@ -166,33 +212,27 @@ def audit(
 
 
 def audit_counted(
-    sample: Audit,
     counts: NDArray[np.int64],
-    y: ArrayLike | None,
-    proba: ArrayLike | None,
+    cells: Mapping[str, Any],
+    sample: Mapping[str, Any],
+    binned: BinnedScores | None = None,
     *,
-    sensitive_features: ArrayLike,
-    classes: Sequence[Any] | None = None,
-    threshold: float | None = None,
-    y_pred: ArrayLike | None = None,
-    constraint: Constraint | None = None,
-    agg: Agg = "max",
-    tolerance: float | None = None,
-    favorable_label: Any = None,
-    attributes: Mapping[str, ArrayLike] | None = None,
-    n_bootstrap: int = 1000,
-    random_state: int = 0,
+    confidence: float = 0.95,
 ) -> Audit:
     """The audit of more rows than memory holds: rates, gaps, intervals and certificate from the counts of all rows.
 
     Parameters
     ----------
-    sample : Audit
-        Of a random sample: leakage, calibration, log loss, ROC AUC and histograms stay those of the sample.
     counts : ndarray of int of shape (n,)
-        How many rows each of the following entries stands for, which have one group, label and decision.
-    y, proba, sensitive_features, classes, threshold, y_pred, constraint, agg, tolerance, favorable_label, attributes, \
-    n_bootstrap, random_state
+        How many rows each entry of `cells` stands for.
+    cells : mapping
+        Arguments of `audit` with an entry for each group, label and decision.
+    sample : mapping
+        Arguments of `audit` with random rows: leakage, log loss, ROC AUC and scoring rates are theirs.
+    binned : BinnedScores, optional
+        The scores of the rows of each entry, for two classes; without it calibration and histograms are those of the
+        sample.
+    confidence : float
         As in `audit`.
 
     Returns
@@ -201,29 +241,46 @@ def audit_counted(
 
     Examples
     --------
-    >>> y, group = np.tile([0, 1], 50), np.repeat(["f", "m"], 50)
-    >>> few = audit(y, y_pred=y, sensitive_features=group)
-    >>> cell = [0, 1, 0, 1]
-    >>> audit_counted(few, np.full(4, 500), cell, None, y_pred=cell, sensitive_features=["f", "f", "m", "m"]).n
+    >>> def rows(y, group):
+    ...     settings = dict.fromkeys(("proba", "classes", "threshold", "favorable_label", "constraint", "tolerance"))
+    ...     settings |= {"attributes": {"sex": group}, "agg": "max", "random_state": 0}
+    ...     return {"y": y, "y_pred": y, "sensitive_features": group, **settings}
+    >>> few = rows(np.tile([0, 1], 50), np.repeat(["f", "m"], 50))
+    >>> audit_counted(np.full(4, 500), rows([0, 1, 0, 1], ["f", "f", "m", "m"]), few).n
     2000
     """
-    known = ~missing_groups(sensitive_features)
-    entries = (None if one is None else _rows_of(one, known) for one in (y, proba, y_pred))
-    labels, scores, decisions = entries
-    rows, _ = _encoded(labels, scores, _rows_of(sensitive_features, known), classes, threshold, decisions, None)
+    few = _audited(**sample, confidence=confidence, by_score=binned is None)
+    known = ~missing_groups(cells["sensitive_features"])
+    labels, scores, decisions = (
+        None if cells[name] is None else _rows_of(cells[name], known) for name in ("y", "proba", "y_pred")
+    )
+    groups = _rows_of(cells["sensitive_features"], known)
+    rows, _ = _encoded(labels, scores, groups, cells["classes"], cells["threshold"], decisions, None)
     rows = replace(rows, count=counts[known].astype(np.float64))
     measured = {
-        name: getattr(sample, name)
+        name: getattr(few, name)
         for name in ("leakage", "full_leakage", "full_calibration", "principal_calibration", "overlap")
     }
-    exact = _counted(rows, measured, constraint, agg, tolerance, sample.confidence, n_bootstrap, random_state)
-    attributes = attributes_of(sensitive_features) if attributes is None else attributes
+    settings = (cells["constraint"], cells["agg"], cells["tolerance"], confidence)
+    exact = _counted(rows, measured, *settings, n_bootstrap=1000, random_state=cells["random_state"])
     impact = _impact(
-        rows, favorable_label, attributes, proba, y_pred, None, threshold, sample.confidence, counts.astype(np.float64)
+        rows,
+        cells["favorable_label"],
+        cells["attributes"],
+        cells["proba"],
+        cells["y_pred"],
+        None,
+        cells["threshold"],
+        confidence,
+        counts.astype(np.float64),
     )
     # the median needs the score of each row
-    impact |= {"scoring": sample.scoring, "median_score": sample.median_score}
-    return replace(sample, **exact, n_unknown_group=int(counts[~known].sum()), **impact)
+    impact |= {"scoring": few.scoring, "median_score": few.median_score}
+    if binned is not None:
+        by_cell = binned.take(known).by_cell(rows.group, rows.labels, (len(rows.groups), 2))
+        exact["histograms"] = by_cell.histograms(rows.groups, rows.classes)
+        exact["calibration"] = by_cell.calibration(rows.groups, rows.classes, random_state=cells["random_state"])
+    return replace(few, **exact, n_unknown_group=int(counts[~known].sum()), **impact)
 
 
 def _encoded(

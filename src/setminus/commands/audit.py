@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from setminus.auditing.audit import Audit
-    from setminus.commands.audited_rows import AuditedRows
-    from setminus.tables.reading import Table
 
 CHOICES = (
     "constraint",
@@ -42,7 +39,7 @@ FailBy = Literal["point", "bound"]
 """What `--fail-above` limits."""
 
 MAX_ROWS = 500_000
-"""Rows that are read whole; of a larger file a random sample of so many, and the counts of all."""
+"""Rows of a Parquet or Arrow file that are read whole; a larger one is audited in one pass."""
 
 __all__ = ["AuditConfig", "audit", "audit_table"]
 
@@ -314,6 +311,7 @@ def audit_table(config: AuditConfig, command: str = "", filing: Filing | None = 
 def _audit(config: AuditConfig, seconds: dict[str, float], command: str, filing: Filing) -> tuple[Audit, Record]:
     from setminus.auditing.audit import audit
     from setminus.commands.audited_rows import read_audited
+    from setminus.commands.streamed_audit import audit_streamed
     from setminus.tables.reading import open_table
 
     config.check()
@@ -321,7 +319,7 @@ def _audit(config: AuditConfig, seconds: dict[str, float], command: str, filing:
     constraint: Constraint = config.constraint if config.label is not None else "demographic_parity"
     table = open_table(config.table, header=config.header, encoding=config.encoding, decimal=config.decimal)
     if table.format != "csv" and (table.n_rows or 0) > MAX_ROWS:
-        found, result = _stream(table, config, constraint)
+        found, result = audit_streamed(table, config, constraint)
     else:
         with tracked(f"read {table.path.name}"):
             found = read_audited(table, config)
@@ -365,56 +363,6 @@ def _audit(config: AuditConfig, seconds: dict[str, float], command: str, filing:
     if config.fail_above is not None:
         record["limit"] = _limit(config, constraint, audited)
     return result, record
-
-
-def _stream(table: Table, config: AuditConfig, constraint: Constraint) -> tuple[AuditedRows, Audit]:
-    """Audit a file of any size in one pass over the columns that are used.
-
-    Rates, gaps, their intervals and the certificate follow from the counts of all rows; what needs each score comes
-    from a random sample. Both are read as any file is.
-    """
-    from setminus.auditing.audit import audit, audit_counted
-    from setminus.commands.audited_rows import read_audited
-    from setminus.commands.scored_columns import PREFIX
-    from setminus.scale.summary import summarize
-    from setminus.tables.reading import open_table
-    from setminus.tables.writing import writing
-
-    scores = [*config.score] or [name for name in table.names if config.label is not None and name.startswith(PREFIX)]
-    judged = config.prediction or "prediction"
-    decisions = [judged] if config.prediction or judged in table.names else []
-    values = [*([config.label] if config.label is not None else []), *config.ignore, *decisions]
-    required = values[: len(values) - len(decisions)]
-    summary = summarize(
-        table, values, scores, threshold=config.threshold, required=required, max_rows=MAX_ROWS, seed=config.seed
-    )
-    with tempfile.TemporaryDirectory() as folder, tracked(f"audit {summary.n_rows:,} rows"):
-        parts = []
-        unlabelled = 0
-        cells, counts = summary.cells, summary.counts
-        if config.label is not None:
-            labelled = cells.column(config.label).is_valid().to_numpy()
-            unlabelled = int(counts[~labelled].sum())
-            cells, counts = cells.filter(labelled), counts[labelled]
-        for name, rows in (("sample", summary.sample), ("cells", cells)):
-            # under the same name, which errors give
-            path = Path(folder, name, table.path.name)
-            path.parent.mkdir()
-            with writing(path) as writer:
-                writer.write(rows)
-            parts.append(read_audited(open_table(path), config))
-        found, exact = parts
-        groupings = exact.groupings(config, constraint, counts)
-        sample = audit(**found.asked(config, constraint, groupings), confidence=config.confidence)
-        result = audit_counted(sample, counts, **exact.asked(config, constraint, groupings))
-    found.notes.extend(groupings[1].notes(missing=False))
-    if unlabelled:
-        found.notes.append(f"{unlabelled:,} of {summary.n_rows:,} rows have no {config.label} and were left out")
-    found.notes.append(
-        f"rates, gaps, intervals and certificate are of all {summary.n_rows:,} rows; leakage, calibration, log loss, "
-        f"ROC AUC, scoring rates and histograms are of {len(found.groups):,} random ones"
-    )
-    return found, result
 
 
 def _limit(config: AuditConfig, constraint: Constraint, audited: dict[str, Any]) -> dict[str, Any]:

@@ -15,10 +15,14 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from setminus.commands.audit import AuditConfig
+    from setminus.commands.scored_columns import ScoredColumns
+    from setminus.commands.table_roles import Roles
     from setminus.estimators.groupings import Groupings
     from setminus.tables.reading import Table
 
-__all__ = ["AuditedRows", "read_audited"]
+__all__ = ["AuditedRows", "class_order", "judged_column", "read_audited", "read_scores"]
+
+PREDICTION = "prediction"
 
 
 @dataclass(frozen=True)
@@ -100,22 +104,20 @@ def _read_labelled(table: Table, config: AuditConfig, label: str) -> AuditedRows
     rows = read_rows(table, roles)
     columns = ScoredColumns.of(table, roles)
     notes = list(rows.notes)
-    decided_only = config.prediction is not None and not config.score and not columns.has_scores
-    scores = {} if decided_only else columns.scores(config.score)
-    judged, decisions = config.prediction, None
-    if judged is None and config.threshold is None and not config.score and "prediction" in table.names:
-        judged = "prediction"
-        notes.append("the decisions are those of the column prediction")
+    scores = read_scores(columns, config)
+    decided_only = not scores
+    judged, decisions = judged_column(table, config), None
+    if judged is not None and config.prediction is None:
+        notes.append(f"the decisions are those of the column {judged}")
     if judged is not None:
         decisions, how = columns.decisions(rows.X, judged, own=config.prediction is not None)
         notes += how
     proba, classes = None if decided_only else columns.proba(rows.X, scores), columns.classes
-    named = {roles.class_names.get(str(one), str(one)): one for one in classes}
-    if roles.favorable is not None and named[str(roles.favorable_name)] != classes[-1]:
-        # rates refer to the last class; a threshold is that of the positive one
+    order = class_order(columns, roles)
+    if order != sorted(order):
+        # a threshold is that of the positive class
         if proba is not None and config.threshold is not None and len(classes) == 2:
             decisions = np.asarray(classes)[(proba[:, 1] >= config.threshold).astype(int)]
-        order = sorted(range(len(classes)), key=lambda k: classes[k] == named[str(roles.favorable_name)])
         classes, proba = [classes[k] for k in order], None if proba is None else proba[:, order]
     return AuditedRows(
         y=rows.y,
@@ -129,6 +131,26 @@ def _read_labelled(table: Table, config: AuditConfig, label: str) -> AuditedRows
         codes_or_values=scores[max(scores)] if scores and columns.are_codes and not config.score else None,
         notes=notes,
     )
+
+
+def read_scores(columns: ScoredColumns, config: AuditConfig) -> dict[int, str]:
+    """The column of scores by the position of its class; none where decisions alone are audited."""
+    decided_only = config.prediction is not None and not config.score and not columns.has_scores
+    return {} if decided_only else columns.scores(config.score)
+
+
+def judged_column(table: Table, config: AuditConfig) -> str | None:
+    """The column of decisions; by default that of ``setminus apply``, unless other scores or a threshold decide."""
+    if config.prediction is not None or config.label is None:
+        return config.prediction
+    given = config.threshold is not None or config.score or PREDICTION not in table.names
+    return None if given else PREDICTION
+
+
+def class_order(columns: ScoredColumns, roles: Roles) -> list[int]:
+    """The positions of the classes with the favourable one at the end: rates refer to the last."""
+    names = [roles.class_names.get(str(one), str(one)) for one in columns.classes]
+    return sorted(range(len(names)), key=lambda k: roles.favorable is not None and names[k] == roles.favorable_name)
 
 
 def _read_unlabelled(table: Table, config: AuditConfig) -> AuditedRows:

@@ -408,15 +408,15 @@ def _is_missing(column: NDArray[Any]) -> NDArray[np.bool_]:
         missing: NDArray[np.bool_] = np.isnan(column)
         return missing
     if column.dtype.kind == "O":
+        listed = column.tolist()
         # pandas.NA answers neither == nor bool(); its type's name is the only thing all versions share
-        return np.fromiter(
-            (
-                v is None or type(v).__name__ in {"NAType", "NaTType"} or (isinstance(v, float) and v != v)
-                for v in column
-            ),
-            dtype=bool,
-            count=len(column),
-        )
+        empty = {kind for kind in {*map(type, listed)} if kind.__name__ in {"NoneType", "NAType", "NaTType"}}
+        floats = {kind for kind in {*map(type, listed)} if issubclass(kind, float)} - empty
+        # by type, and value by value only where there are floats: words are many
+        missing = np.fromiter(map((empty | floats).__contains__, map(type, listed)), dtype=bool, count=len(listed))
+        for row in np.flatnonzero(missing) if floats else ():
+            missing[row] = type(listed[row]) in empty or listed[row] != listed[row]
+        return missing
     return np.zeros(len(column), dtype=bool)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 import pyarrow as pa
 from threadpoolctl import threadpool_limits
@@ -21,12 +21,10 @@ from setminus.tables.columnar import ParquetSource
 from setminus.tables.columns import check_names
 from setminus.tables.delimited import CsvSource
 from setminus.tables.drift import ColumnDrift, Drift, drift_text, merge_drift, unranged_text
-from setminus.tables.reading import Table, named_kind, open_table
+from setminus.tables.reading import Table, ahead, named_kind, open_table
 from setminus.tables.writing import neutralized, writing
 
 __all__ = ["Scored", "score_file"]
-
-Part = TypeVar("Part")
 
 
 @dataclass(frozen=True)
@@ -169,7 +167,7 @@ def score_file(
 def _arrow_parts(table: Table, scorer: Scorer, kept: list[str], needed: list[str], as_text: bool) -> Parts:
     """Rows to keep, their scores and their drift, part by part, in this process."""
     read = _read(table, kept, needed, as_text)
-    with threadpool_limits(1, user_api="blas"), closing(_ahead(read)) as batches:
+    with threadpool_limits(1, user_api="blas"), closing(ahead(read)) as batches:
         for start, (copied, rows) in zip(table.starts, batches, strict=False):
             # a Parquet file may have row groups of no rows
             if rows.num_rows:
@@ -207,15 +205,6 @@ def _read(table: Table, kept: list[str], needed: list[str], as_text: bool) -> It
         return
     for rows in table.batches([name for name in table.names if name in {*kept, *needed}]):
         yield rows.select(kept), rows.select(needed)
-
-
-def _ahead(batches: Iterator[Part]) -> Generator[Part]:
-    """The same, each read while the one before it is worked on."""
-    with ThreadPoolExecutor(1) as pool:
-        following = pool.submit(next, batches, None)
-        while (rows := following.result()) is not None:
-            following = pool.submit(next, batches, None)
-            yield rows
 
 
 def _appended(rows: pa.Table, scores: pa.Table) -> pa.Table:

@@ -1,27 +1,41 @@
-"""A file of any size in one pass: how often each combination of values occurs, and a random sample of the rows."""
+"""A file of any size in one pass: how often each combination of values occurs, and a random sample of the rows.
+
+Counts are additive: each part of the file is counted by itself, here or on another machine, and the counts are added.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from setminus.auditing.binned import N_BINS, BinnedScores, score_bins
 from setminus.errors import UserError
 from setminus.progress import tracked
 from setminus.tables.columns import check_names
-from setminus.tables.reading import Table
+from setminus.tables.reading import Table, ahead
 
-__all__ = ["MAX_CELLS", "Summary", "summarize"]
+__all__ = ["MAX_CELLS", "Summary", "distinct_values", "summarize"]
 
 MAX_CELLS = 100_000
 """Combinations of values: with more of them, a column is not one of groups."""
 
-Codes = NDArray[np.int32]
-Cell = tuple[int, ...]
+MAX_BINNED = 1000
+"""Combinations of values whose scores are counted in fine bins, in about 100 MB."""
+
+BLOCK = 1 << 16
+"""Rows at a time: their intermediate results stay in the cache."""
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+Score = Callable[[list[Floats]], Floats]
+"""From the columns of probabilities to the one score that is counted in bins."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +48,8 @@ class Summary:
         The first row of each combination of values and decision.
     counts : ndarray of int
         How many rows of the file each of them stands for.
+    binned : BinnedScores or None
+        The scores of these rows, where they are asked for and the combinations are at most `MAX_BINNED`.
     sample : pyarrow.Table
         Random rows, and a first row for each value of a required column that none of them has.
     n_rows : int
@@ -42,6 +58,7 @@ class Summary:
 
     cells: pa.Table
     counts: NDArray[np.int64]
+    binned: BinnedScores | None
     sample: pa.Table
     n_rows: int
 
@@ -52,6 +69,8 @@ def summarize(
     scores: Sequence[str] = (),
     *,
     threshold: float | None = None,
+    decide: bool = True,
+    score: Score | None = None,
     required: Sequence[str] = (),
     kept: Sequence[str] = (),
     max_rows: int,
@@ -59,7 +78,7 @@ def summarize(
 ) -> Summary:
     """Count the combinations of values and decisions of a file, and draw rows from it, in one pass.
 
-    Memory does not grow with the file: it holds one part of it, the cells and the sample.
+    Memory does not grow with the file: it holds two parts of it, the cells and the sample.
 
     Parameters
     ----------
@@ -68,8 +87,12 @@ def summarize(
         Columns of few distinct values: the label, groups, decisions.
     scores : sequence of str
         Columns of probabilities. Two rows of one cell have the same most probable column, and are on the same side of
-        the threshold in each.
+        the threshold in each. Rows of values that are no probabilities are in cells of their own.
     threshold : float, optional
+    decide : bool
+        Whether the scores decide; otherwise a column of `values` does.
+    score : callable, optional
+        From the arrays of `scores` to one array of numbers from 0 to 1, which is counted in bins.
     required : sequence of str
         Columns of `values` that must not be missing: rows without them are in no sample, and in cells of their own.
     kept : sequence of str
@@ -99,37 +122,155 @@ def summarize(
     table = table.scanned().coded()
     n_rows = table.starts[-1]
     chosen = np.sort(np.random.default_rng(seed).choice(n_rows, size=min(max_rows, n_rows), replace=False))
-    known: dict[str, dict[object, int]] = {name: {} for name in values}
-    counts: dict[Cell, int] = {}
-    first: list[pa.Table] = []
-    sample: list[pa.Table] = []
+    count = _Count(table.path.name, tuple(values), tuple(scores), threshold, decide, score, tuple(required))
+    whole = _Whole(count)
     start = 0
-    with tracked(f"read {table.path.name}", total=n_rows, unit="rows") as progress:
-        for rows in table.batches(used):
-            codes = [*(_codes(rows.column(name), known[name]) for name in values)]
-            if scores:
-                codes.append(_decisions([_floats(rows.column(name)) for name in scores], threshold))
-            for cell, count, place in _counted(codes, counts.keys()):
-                if cell not in counts:
-                    first.append(_decoded(rows.slice(place, 1)))
-                    if len(first) > MAX_CELLS:
-                        raise UserError(
-                            f"{table.path.name} has more than {MAX_CELLS:,} combinations of {', '.join(values)}",
-                            do="name columns of few values, or cut numbers into bins first.",
-                        )
-                counts[cell] = counts.get(cell, 0) + count
+    reading = tracked(f"read {table.path.name}", total=n_rows, unit="rows")
+    with reading as progress, closing(ahead(table.batches(used))) as batches:
+        for rows in batches:
             within = slice(*np.searchsorted(chosen, [start, start + rows.num_rows]))
-            if within.stop > within.start:
-                sample.append(_present(_decoded(rows.take(pa.array(chosen[within] - start))), required))
+            if rows.num_rows:
+                whole.add(count(rows, chosen[within] - start))
             start += rows.num_rows
             progress.advance(rows.num_rows)
-    cells = pa.concat_tables(first).combine_chunks()
-    return Summary(
-        cells,
-        np.array([*counts.values()], dtype=np.int64),
-        _completed(pa.concat_tables(sample), _present(cells, required), required),
-        n_rows,
-    )
+    return whole.summary(n_rows)
+
+
+def distinct_values(table: Table, name: str) -> pa.ChunkedArray:
+    """The values of a column, in one pass over it."""
+    check_names([name], table.names, table.path.name)
+    found: list[pa.Array] = []
+    for rows in table.scanned().coded().batches([name]):
+        for chunk in rows.column(name).chunks:
+            found.append((chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk).unique())
+    return pa.chunked_array(found).unique()
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What is kept of one part of a file: the first row of each cell with its decision, its rows and its scores."""
+
+    cells: pa.Table
+    decisions: Codes
+    counts: NDArray[np.int64]
+    binned: BinnedScores | None
+    sample: pa.Table
+
+
+@dataclass(frozen=True)
+class _Count:
+    """What to count, as `summarize` describes it."""
+
+    name: str
+    values: tuple[str, ...]
+    scores: tuple[str, ...]
+    threshold: float | None
+    decide: bool
+    score: Score | None
+    required: tuple[str, ...]
+
+    def __call__(self, rows: pa.Table, chosen: Codes) -> _Part:
+        """Count the rows of a part, and take the chosen ones."""
+        coded = [_codes(rows.column(name)) for name in self.values]
+        scores = [_floats(rows.column(name)) for name in self.scores]
+        if self.scores:
+            decisions = np.empty(rows.num_rows, np.int32)
+            for at in _blocks(rows.num_rows):
+                decisions[at] = _decisions([one[at] for one in scores], self.threshold, self.decide)
+            coded.append((decisions, 1 + 2 ** max(2, len(scores))))
+        cell, n_cells = np.zeros(rows.num_rows, np.intp), 1
+        for codes, size in coded:
+            cell *= size
+            cell += codes
+            n_cells *= size
+            if n_cells > 100 * MAX_CELLS:
+                found, cell = np.unique(cell, return_inverse=True)
+                n_cells = len(found)
+                if n_cells > MAX_CELLS:
+                    raise self.too_many()
+        counted = np.bincount(cell)
+        present, counts = counted > 0, counted[counted > 0]
+        if len(counts) > MAX_CELLS:
+            raise self.too_many()
+        # in place, as no new memory has to be found for it
+        np.take(np.cumsum(present) - 1, cell, out=cell, mode="clip")
+        first = _first(cell, len(counts))
+        return _Part(
+            _decoded(rows.take(pa.array(first))),
+            decisions[first] if self.scores else np.zeros(len(first), np.intp),
+            counts,
+            self._binned(cell, scores, len(counts)),
+            _present(_decoded(rows.take(pa.array(chosen))), self.required),
+        )
+
+    def _binned(self, cell: Codes, scores: list[Floats], n_cells: int) -> BinnedScores | None:
+        if self.score is None or n_cells > MAX_BINNED:
+            return None
+        size, shape = n_cells * N_BINS, (n_cells, N_BINS)
+        counts, sums = np.zeros(size, np.int64), np.zeros(size)
+        # as many rows as there are counts to add, at least
+        for rows in _blocks(len(cell), max(BLOCK, size)):
+            with np.errstate(invalid="ignore", divide="ignore"):
+                score = self.score([one[rows] for one in scores])
+                # what is no probability is refused by its decision
+                score = np.where((score >= 0) & (score <= 1), score, 0.0)
+            at = cell[rows] * N_BINS
+            at += score_bins(score)
+            counts += np.bincount(at, minlength=size)
+            sums += np.bincount(at, score, minlength=size)
+        return BinnedScores(counts.reshape(shape), sums.reshape(shape))
+
+    def too_many(self) -> UserError:
+        """The error for columns of too many values."""
+        return UserError(
+            f"{self.name} has more than {MAX_CELLS:,} combinations of {', '.join(self.values)}",
+            do="name columns of few values, or cut numbers into bins first.",
+        )
+
+
+class _Whole:
+    """The sum of parts."""
+
+    def __init__(self, count: _Count):
+        self.count = count
+        self.places: dict[Any, int] = {}
+        self.first: list[pa.Table] = []
+        self.counts = np.zeros(0, np.int64)
+        self.binned: BinnedScores | None = BinnedScores(np.zeros((0, N_BINS), np.int64), np.zeros((0, N_BINS)))
+        self.samples: list[pa.Table] = []
+
+    def add(self, part: _Part) -> None:
+        """Add the counts of a part, and its sample."""
+        columns = [part.cells.column(name).to_pylist() for name in self.count.values]
+        # NaN is not equal to itself
+        keys = [
+            tuple("NaN" if one != one else one for one in key) for key in zip(*columns, part.decisions, strict=True)
+        ]
+        known = len(self.places)
+        at = np.array([self.places.setdefault(key, len(self.places)) for key in keys], np.intp)
+        new = len(self.places) - known
+        if len(self.places) > MAX_CELLS:
+            raise self.count.too_many()
+        if new:
+            self.first.append(part.cells.filter(pa.array(at >= known)))
+            self.counts = np.concatenate([self.counts, np.zeros(new, np.int64)])
+        np.add.at(self.counts, at, part.counts)
+        if part.binned is None or len(self.places) > MAX_BINNED:
+            self.binned = None
+        elif self.binned is not None:
+            # no cell occurs twice in one part
+            self.binned = self.binned.plus(part.binned, at, len(self.places))
+        self.samples.append(part.sample)
+
+    def summary(self, n_rows: int) -> Summary:
+        """All of it."""
+        cells, required = pa.concat_tables(self.first).combine_chunks(), self.count.required
+        sample = _completed(pa.concat_tables(self.samples), _present(cells, required), required)
+        return Summary(cells, self.counts, self.binned, sample, n_rows)
+
+
+def _blocks(n: int, size: int = BLOCK) -> list[slice]:
+    return [slice(start, start + size) for start in range(0, n, size)]
 
 
 def _decoded(rows: pa.Table) -> pa.Table:
@@ -154,21 +295,36 @@ def _present(rows: pa.Table, required: Sequence[str]) -> pa.Table:
     return rows
 
 
-def _codes(column: pa.ChunkedArray, known: dict[object, int]) -> Codes:
-    """A number for each value, the same in every part of the file; 0 is a missing one."""
+def _first(cell: Codes, n_cells: int) -> Codes:
+    """The first row of each cell."""
+    first = np.full(n_cells, len(cell), np.intp)
+    for at in _blocks(len(cell)):
+        block = cell[at]
+        # of equal cells the last assignment stays: that of the first row
+        here = np.full(n_cells, len(cell), np.intp)
+        here[block[::-1]] = np.arange(at.start + len(block) - 1, at.start - 1, -1)
+        np.minimum(first, here, out=first)
+        if first.max() < len(cell):
+            break
+    return first
+
+
+def _codes(column: pa.ChunkedArray) -> tuple[NDArray[np.integer[Any]], int]:
+    """A number for each value, the largest for a missing one, and how many numbers there are."""
     coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    parts = [np.empty(0, dtype=np.int32)]
-    for chunk in coded.chunks:
-        words = chunk.dictionary.to_pylist()
-        numbers = [0 if word is None else known.setdefault(word, len(known) + 1) for word in words]
-        # the last stands for a missing value, -1
-        table = np.array([*numbers, 0], dtype=np.int32)
-        indices = pc.fill_null(chunk.indices, -1) if chunk.indices.null_count else chunk.indices
-        parts.append(table[indices.to_numpy(zero_copy_only=False)])
-    return np.concatenate(parts)
+    # parts of one column may have dictionaries of their own
+    coded = coded.unify_dictionaries().combine_chunks()
+    words = coded.dictionary
+    indices = pc.fill_null(coded.indices, len(words)) if coded.indices.null_count else coded.indices
+    codes = indices.to_numpy(zero_copy_only=False)
+    if words.null_count:
+        # one number for both kinds of missing values
+        missing = words.is_null().to_numpy(zero_copy_only=False)
+        codes = np.where([*missing, True], len(words), np.arange(len(words) + 1))[codes]
+    return codes, len(words) + 1
 
 
-def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
+def _floats(column: pa.ChunkedArray) -> Floats:
     try:
         numbers = column.cast(pa.float64())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -177,37 +333,24 @@ def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
     return np.asarray(numbers.to_numpy())
 
 
-def _decisions(scores: list[NDArray[np.float64]], threshold: float | None) -> Codes:
+def _decisions(scores: list[Floats], threshold: float | None, decide: bool) -> Codes:
     """A code of what the scores decide; 0 where they are no probabilities."""
     with np.errstate(invalid="ignore", divide="ignore"):
+        good = np.logical_and.reduce([(p >= 0) & (p <= 1) for p in scores])
+        if not decide:
+            return np.asarray(good, np.intp)
         if len(scores) == 1:
             (p,) = scores
             limit = 0.5 if threshold is None else threshold
             # a tie is decided by the order of the classes, which is not that of the columns
-            other = p > limit if threshold is None else 1 - p >= limit
-            code = (p >= limit) + 2 * other.view(np.int8) + np.int32(1)
-            return np.where((p >= 0) & (p <= 1), code, np.int32(0))
-        proba = np.column_stack(scores)
-        good = ((proba >= 0) & (proba <= 1)).all(axis=1)
-        proba /= proba.sum(axis=1, keepdims=True)
-        above = proba == proba.max(axis=1, keepdims=True) if threshold is None else proba >= threshold
-        return np.where(good, 1 + (above << np.arange(len(scores))).sum(axis=1), 0).astype(np.int32)
-
-
-def _counted(codes: list[Codes], known: Container[Cell]) -> Iterator[tuple[Cell, int, int]]:
-    """Each combination of codes, its number of rows, and the place of its first row where it is not known."""
-    if not len(codes[0]):
-        return
-    shape = tuple(int(code.max()) + 1 for code in codes)
-    if np.prod([float(size) for size in shape]) > 100 * MAX_CELLS:
-        _, places, inverse = np.unique(np.column_stack(codes), axis=0, return_index=True, return_inverse=True)
-        for at, count in zip(places, np.bincount(inverse.ravel()), strict=True):
-            yield tuple(int(code[at]) for code in codes), int(count), int(at)
-        return
-    flat = codes[0]
-    for code, size in zip(codes[1:], shape[1:], strict=True):
-        flat = flat * np.int32(size) + code
-    counts = np.bincount(flat)
-    for index in np.flatnonzero(counts):
-        cell = tuple(int(code) for code in np.unravel_index(index, shape))
-        yield cell, int(counts[index]), 0 if cell in known else int((flat == index).argmax())
+            above = [p >= limit, p > limit if threshold is None else 1 - p >= limit]
+        else:
+            total = sum(scores[1:], scores[0])
+            shares = [p / total for p in scores]
+            limit = np.maximum.reduce(shares) if threshold is None else threshold
+            above = [share >= limit for share in shares]
+        code = np.ones(len(scores[0]), np.intp)
+        for k, one in enumerate(above):
+            code += one.astype(np.intp) << k
+        code *= good
+        return code

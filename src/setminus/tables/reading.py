@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -18,10 +19,11 @@ from setminus.tables.columns import check_names, check_unique
 from setminus.tables.delimited import CsvSource
 from setminus.tables.numerals import DecimalSign
 
-__all__ = ["Format", "Kind", "Table", "check_kind", "file_stamp", "named_kind", "open_table"]
+__all__ = ["Format", "Kind", "Table", "ahead", "check_kind", "file_stamp", "named_kind", "open_table"]
 
 Format = Literal["csv", "parquet", "arrow"]
 Source = CsvSource | ParquetSource | ArrowSource
+Part = TypeVar("Part")
 
 
 class Kind(NamedTuple):
@@ -326,3 +328,18 @@ def open_table(
     if source.n_rows == 0:
         raise UserError(f"{place.name} has no rows", do="give a file with rows.")
     return Table(place, kind.format, names, source, stamp)
+
+
+def ahead(batches: Iterator[Part]) -> Generator[Part]:
+    """The same batches, each read while the one before it is worked on.
+
+    Examples
+    --------
+    >>> list(ahead(iter([1, 2])))
+    [1, 2]
+    """
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(next, batches, None)
+        while (rows := following.result()) is not None:
+            following = pool.submit(next, batches, None)
+            yield rows
