@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from setminus.report.card import build_card
+from setminus.report.evidence import build_card
 from setminus.report.fairness import (
     audit_section,
     draw_picture,

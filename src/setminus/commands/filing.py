@@ -37,7 +37,7 @@ class Filing:
     def of(cls, approved_by: str | None, notes: Path | None, pdf: Path | None) -> Filing:
         """Read the notes and look for a browser, so that neither is missed after the long work."""
         if pdf is not None:
-            from setminus.report.pdf import find_browser
+            from setminus.report.evidence import find_browser
 
             find_browser()
         if approved_by is not None and not approved_by.strip():
@@ -107,10 +107,8 @@ def write_outputs(
     save_model : callable, optional
         Writes the model to a path. It is written first, so that its hash is in the evidence.
     """
-    from setminus.report import checks
-    from setminus.report.card import build_card
+    from setminus.report.evidence import build_card, junit, print_page, sarif
     from setminus.report.page import write_page
-    from setminus.report.pdf import print_page
 
     wanted = {kind: path for kind, path in outputs.items() if path is not None}
     with atomic_writes(*wanted.values()) as partials:
@@ -133,6 +131,6 @@ def write_outputs(
             elif kind == "pdf" and page is not None:
                 print_page(page, part)
             elif kind == "junit":
-                part.write_text(checks.junit(record), encoding="utf-8")
+                part.write_text(junit(record), encoding="utf-8")
             elif kind == "sarif":
-                write_json(part, checks.sarif(record))
+                write_json(part, sarif(record))
