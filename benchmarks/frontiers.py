@@ -167,7 +167,7 @@ def comparisons(points: Points, ours: Mapping[bool, str]) -> Iterator[Comparison
     """
     (base,) = points[BASE]
     for name, path in points.items():
-        mine = ours[path[0].needs_attribute]
+        mine = ours.get(path[0].needs_attribute)
         if name == BASE or name.startswith("setminus") or mine not in points:
             continue
         for point in frontier(useful(path, base)):

@@ -212,11 +212,11 @@ def base(task: Task) -> Iterator[Answer]:
     yield replace(answer, settings={"noise_floor": noise_floor(table).expected})
 
 
-def tuned(task: Task, known: bool, **options: Any) -> Iterator[Answer]:
+def tuned(task: Task, known: bool, interpolate: bool = False, **options: Any) -> Iterator[Answer]:
     """Our tuned classifier: one fit, taken at each tolerance."""
     label, group, rows, new_rows = task.remembered()
     start = time.perf_counter()
-    principal = GroupPrincipal() if known else ProxyPrincipal(group, method="joint")
+    principal = GroupPrincipal(interpolate=interpolate) if known else ProxyPrincipal(group, method="joint")
     model = TunedOrthogonalClassifier(label, principal, random_state=task.seed, **options)
     with warnings.catch_warnings(action="ignore", category=UserWarning):
         model.fit(rows, task.train.y, sensitive_features=task.train.u)
@@ -292,6 +292,7 @@ OURS = (
     _ours("setminus, 95 %", known=False, **_PROMISE),
     _ours("setminus, group", known=True, **_SEARCH),
     _ours("setminus, group, 95 %", known=True, **_PROMISE),
+    _ours("setminus, group, interpolated", known=True, interpolate=True, **_SEARCH),
     Method("setminus formula", partial(_formula, known=False), tolerances=(None,), sets=("adult",)),
     Method("setminus formula, group", partial(_formula, known=True), True, tolerances=(None,), sets=("adult",)),
 )

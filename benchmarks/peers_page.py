@@ -23,6 +23,8 @@ OURS = {False: "setminus", True: "setminus, group"}
 """The method of ours to compare with, by whether the group is known when predicting."""
 CERTIFIED = {False: "setminus, 95 %", True: "setminus, group, 95 %"}
 """The same with a certificate."""
+INTERPOLATED = {True: "setminus, group, interpolated"}
+"""The same with bands around the thresholds of known groups."""
 PEERS = {
     "Fairlearn ExponentiatedGradient": "a random mixture of refitted models",
     "OxonFair, inferred groups": "a threshold for each group that a model infers; at most 4 groups",
@@ -70,6 +72,7 @@ def write(peers: Sequence[Record]) -> tuple[str, str]:
         "splits": max(len(point.values) for points in sets.values() for path in points.values() for point in path),
         "summary": summary_rows(sets, OURS),
         "certified": summary_rows(sets, CERTIFIED) if certified else None,
+        "interpolated": summary_rows(sets, INTERPOLATED),
         "by_set": by_set_rows(sets, OURS),
         "behind": behind_rows(sets, OURS),
         "promises": promise_rows(sets),

@@ -200,3 +200,13 @@ def test_a_group_without_rows_of_a_label_can_keep_demographic_parity(command, ap
     # the control: equalized odds needs those rows
     refused = command(*fit, "--force")
     assert refused.code == 2 and "fewer than two groups have enough rows; too few are in 'b'" in refused.err
+
+
+def test_bands_around_the_thresholds_need_the_groups(command, table, tmp_path):
+    out = tmp_path / "m.skops"
+    fit = ("fit", table, *COMMON, "--ignore", "sex", "--interpolate", "--out", out)
+    done = command(*fit)
+    assert done.code == 2 and "--interpolate without --principal group" in done.err
+    assert not out.exists()
+    assert command(*fit, "--principal", "group").code == 0
+    assert setminus.load(out).model_.principals_[0].interpolate

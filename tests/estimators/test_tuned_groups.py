@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 import setminus
 from setminus import GroupPrincipal, ProxyPrincipal, TunedOrthogonalClassifier, equalized_odds_gap
 from setminus.core.gaps import equalized_odds_from_table
+from setminus.errors import UserError
 from setminus.estimators.frontier import OPTIMISM
 
 QUICK = {
@@ -164,3 +165,39 @@ def test_the_settings_reach_the_classifier_inside(people):
     inside = fitted(people, race, **options).model_
     assert {name: getattr(inside, name) for name in options} == options
     assert isinstance(inside.full_, CalibratedClassifierCV)
+
+
+def unequally_told(rows, seed):
+    """One feature that separates the labels by three deviations in group a and by one in group b."""
+    rng = np.random.default_rng(seed)
+    y, group = rng.integers(0, 2, rows), rng.choice(["a", "b"], rows)
+    x = (2 * y - 1) * np.where(group == "a", 1.5, 0.5) + rng.normal(size=rows)
+    return np.column_stack([x, x * (group == "a"), group == "a"]), y, group
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_bands_reach_equal_rates_that_no_thresholds_reach():
+    """Group a's ROC curve lies above group b's: equal rates are a chord of it, or a constant decision."""
+    (X, y, group), (new, truth, of) = unequally_told(20000, 0), unequally_told(20000, 1)
+    accuracy, gap, answers = {}, {}, {}
+    for bands in (False, True):
+        model = TunedOrthogonalClassifier(
+            LogisticRegression(), GroupPrincipal(interpolate=bands), tolerance=0.02, confidence=None, min_lead=0.0
+        )
+        model.set_params(min_rate_ratio=0.0).fit(X, y, sensitive_features=group)
+        answers[bands] = model.predict(new, sensitive_features=of)
+        accuracy[bands] = (answers[bands] == truth).mean()
+        gap[bands] = equalized_odds_gap(truth, answers[bands], sensitive_features=of)
+    # the optimum is the accuracy of group b alone, Phi(0.5) = 0.69
+    assert accuracy[False] < 0.6 < 0.67 < accuracy[True] < 0.72
+    assert gap[True] < 0.05
+    np.testing.assert_array_equal(model.predict(new, sensitive_features=of), answers[True])
+    # the order of the rows, and what stands beside them, change no decision
+    one = model.predict(new[17:18], sensitive_features=of[17:18])
+    assert one[0] == answers[True][17]
+
+
+def test_bands_are_for_two_classes():
+    X, y, group = unequally_told(300, 0)
+    with pytest.raises(UserError, match="y has 3 classes"):
+        GroupPrincipal(interpolate=True).fit(X, y + (X[:, 0] > 2), sensitive_features=group)

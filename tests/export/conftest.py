@@ -52,13 +52,13 @@ def tuned():
     """A fitted model by kind of principal, form of the pipeline, and number of classes."""
     made = {}
 
-    def fit(known, form="ordinal", n_classes=2, offsets=True, **settings):
-        key = known, form, n_classes, offsets, *settings.items()
+    def fit(known, form="ordinal", n_classes=2, offsets=True, interpolate=False, **settings):
+        key = known, form, n_classes, offsets, interpolate, *settings.items()
         if key not in made:
             table, y = people(n_classes=n_classes)
             model = TunedOrthogonalClassifier(
                 pipeline(form),
-                GroupPrincipal() if known else ProxyPrincipal(pipeline(form)),
+                GroupPrincipal(interpolate=interpolate) if known else ProxyPrincipal(pipeline(form)),
                 sensitive_columns=["sex"],
                 tolerance=0.15,
                 confidence=None,

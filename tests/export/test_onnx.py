@@ -26,6 +26,7 @@ from setminus import (
     ProxyPrincipal,
     TunedOrthogonalClassifier,
     export_onnx,
+    export_sql,
     onnx_inputs,
 )
 from setminus.errors import UserError
@@ -65,6 +66,16 @@ def test_a_table_model_is_one_graph_from_the_columns_to_the_decision(tmp_path, t
     assert proba.shape == (2000, n_classes)
     # a negative control: another model has other answers
     assert np.abs(proba - model.model_.full_.predict_proba(sample_rows(model, seed=1))).max() > 1e-4
+
+
+def test_bands_of_scores_around_the_thresholds_of_known_groups(tmp_path, tuned):
+    model = tuned(True, interpolate=True)
+    slopes = model.group_offsets_[len(model.group_offsets_) // 2 :]
+    assert np.abs(slopes).max() > 0.01
+    export_onnx(model, tmp_path / "model.onnx", people()[0])
+    assert_same(model, tmp_path / "model.onnx", sample_rows(model, seed=1))
+    with pytest.raises(UserError, match="export it as ONNX"):
+        export_sql(model, full=["p0", "p1"], groups=["sex"])
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["proxy", "group"])

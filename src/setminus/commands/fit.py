@@ -60,6 +60,15 @@ def fit(
             "group: yes."
         ),
     ] = "proxy",
+    interpolate: Annotated[
+        bool,
+        typer.Option(
+            "--interpolate",
+            help="With --principal group and two classes, for a small gap between large groups: select narrow strips "
+            "of the score in turn near a group's threshold. More accurate at the same gap, but a slightly higher score "
+            "is not always selected.",
+        ),
+    ] = False,
     constraint: Annotated[
         Constraint,
         typer.Option(
@@ -265,6 +274,8 @@ class FitConfig:
         "hist_gradient_boosting", "logistic", or the path of a saved model to take as it is.
     principal : {"proxy", "group"}
         Whether the ignored columns are unknown when the model predicts, or known.
+    interpolate : bool
+        See `GroupPrincipal`.
     constraint, agg, tolerance, confidence, uncertified, scoring, min_lead, min_rate_ratio, min_selection_rate, \
     max_selection_rate, min_recall, constraint_over, min_group_size, small_groups
         See `TunedOrthogonalClassifier`.
@@ -299,6 +310,7 @@ class FitConfig:
     positive: str | None = None
     full: str = "hist_gradient_boosting"
     principal: PrincipalKind = "proxy"
+    interpolate: bool = False
     constraint: Constraint = "equalized_odds"
     agg: Agg = "max"
     tolerance: float = 0.05
@@ -362,6 +374,11 @@ class FitConfig:
         from setminus.tables.columns import check_names
 
         check_limit("--tolerance", self.tolerance, self.agg)
+        if self.interpolate and self.principal != "group":
+            raise UserError(
+                "--interpolate without --principal group",
+                do="add --principal group, if new rows have the ignored columns: the bands are those of known groups.",
+            )
         check_names([self.scoring], get_scorer_names(), "scikit-learn", what="scorer")
         low, high = self.min_selection_rate, self.max_selection_rate
         if low is not None and high is not None and low > high:

@@ -312,7 +312,7 @@ def _model(config: FitConfig, columns: list[ColumnSummary], present: list[str]) 
     grouped = config.principal == "group"
     return TunedOrthogonalClassifier(
         pipeline if full is None else full,
-        GroupPrincipal() if grouped else ProxyPrincipal(pipeline),
+        GroupPrincipal(interpolate=config.interpolate) if grouped else ProxyPrincipal(pipeline),
         constraint=config.constraint,
         agg=config.agg,
         tolerance=config.tolerance,

@@ -76,6 +76,7 @@ def offset_path(
     weights: Floats,
     goal: LinearGoal,
     bounds: tuple[float, ...] = BOUNDS,
+    starts: Floats | None = None,
 ) -> list[Floats]:
     """The offsets for each bound.
 
@@ -90,6 +91,9 @@ def offset_path(
     goal : LinearGoal
     bounds : tuple of float
         Falling.
+    starts : ndarray of shape (M,), optional
+        The least offset of each feature at which the solver begins, for each bound: a feature that is independent of
+        the label changes nothing to first order at 0, so that the solver would not move from there.
 
     Returns
     -------
@@ -163,7 +167,9 @@ def offset_path(
     margins = goal.margin * np.sqrt(likely * (1 - likely) / np.maximum(rows, 1e-300) / 2)
     point = np.concatenate([start.ravel(), np.bincount(labels_of, compared @ rate) / np.bincount(labels_of)])
     found = []
+    least = np.zeros(n_offsets) if starts is None else np.repeat(starts, n_classes - 1)
     for i, bound in enumerate(bounds):
+        point[:n_offsets] = np.where(least > 0, np.maximum(point[:n_offsets], least), point[:n_offsets])
         # the first solution is far from its start, the others are near the one before
         for temperature, penalty in STEPS if i == 0 else STEPS[1:]:
             options = {"maxiter": MAX_STEPS}

@@ -40,6 +40,7 @@ __all__ = [
     "default_classifier",
     "fit_part",
     "needs_groups",
+    "strip_place",
     "takes_groups",
 ]
 
@@ -206,6 +207,25 @@ class _AttributePrincipal(ClassifierMixin, BaseEstimator):
         return labels
 
 
+STRIP = 0.01
+"""Width of a strip in nats of the log-odds: narrow beside the bands, so that a strip's rows have the same labels
+throughout, and wide beside the rounding of a score."""
+
+
+def strip_place(full_proba: Proba) -> Proba:
+    """The place of each row in its strip of the log-odds of two classes, from -1 to 1.
+
+    Examples
+    --------
+    >>> odds = np.array([0.0025, 0.0075, 0.0125])
+    >>> strip_place(np.column_stack([1 / (1 + np.exp(odds)), 1 / (1 + np.exp(-odds))])).round(6)
+    array([-0.5,  0.5, -0.5])
+    """
+    log_proba = np.log(np.maximum(full_proba, np.finfo(np.float64).tiny))
+    place: Proba = 2 * np.mod((log_proba[:, 1] - log_proba[:, 0]) / STRIP, 1) - 1
+    return place
+
+
 class GroupPrincipal(_AttributePrincipal):
     """The classifier that knows the group and nothing else: p(y | u) by counting.
 
@@ -223,6 +243,13 @@ class GroupPrincipal(_AttributePrincipal):
     unseen : {"raise", "prior"}, default="raise"
         A group at predict time that was not there at fit time: an error that names it, or p(y). A row whose group is
         missing is not counted by `fit`, and gets p(y).
+    interpolate : bool, default=False
+        `TunedOrthogonalClassifier` may give each group a band of scores around its threshold, in which narrow strips of
+        the score are selected in turn. With one threshold a group's true and false positive rates lie on its ROC
+        curve; with a band they can lie on a chord below it, where the curves of two groups differ but their rates must
+        not. Other libraries draw lots there; here the same score and group always get the same decision. Two persons
+        of one group whose scores in the band differ slightly can be decided differently, and the higher score is not
+        always selected. For two classes.
 
     Attributes
     ----------
@@ -242,10 +269,21 @@ class GroupPrincipal(_AttributePrincipal):
            [0.5 , 0.5 ]])
     """
 
-    def __init__(self, *, smoothing: float = 1.0, n_bins: int = 5, unseen: Literal["raise", "prior"] = "raise"):
+    # a model file of version 0.2.0 has none
+    interpolate: bool = False
+
+    def __init__(
+        self,
+        *,
+        smoothing: float = 1.0,
+        n_bins: int = 5,
+        unseen: Literal["raise", "prior"] = "raise",
+        interpolate: bool = False,
+    ):
         self.smoothing = smoothing
         self.n_bins = n_bins
         self.unseen = unseen
+        self.interpolate = interpolate
 
     def fit(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> GroupPrincipal:
         """Count the classes in each group; X is not used."""
@@ -253,6 +291,11 @@ class GroupPrincipal(_AttributePrincipal):
             raise UserError(f"unseen is {self.unseen!r}", expected="'raise' or 'prior'")
         X, y, sensitive_features, sample_weight = rows_with_groups(X, y, sensitive_features, sample_weight)
         self._learn_groups(X, y, sensitive_features, sample_weight, Groups(self.n_bins))
+        if self.interpolate and len(self.classes_) != 2:
+            raise UserError(
+                f"interpolate=True, and y has {len(self.classes_)} classes",
+                expected="two, for a band around a threshold",
+            )
         return self
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Proba:
@@ -279,10 +322,13 @@ class GroupPrincipal(_AttributePrincipal):
         return proba
 
     def group_features(self, full_proba: Proba, X: Any, *, sensitive_features: Any = None) -> Proba:
-        """One column for each group: 1 for the rows of the group. An unseen group has zeros."""
+        """One column for each group: 1 for the rows of the group. An unseen group has zeros.
+
+        With `interpolate`, one more for each group: the row's place in its strip, from -1 to 1.
+        """
         codes = self.groups_.codes(sensitive_features)
         features: Proba = (codes[:, None] == np.arange(len(self.groups_.labels))).astype(np.float64)
-        return features
+        return np.hstack([features, features * strip_place(full_proba)[:, None]]) if self.interpolate else features
 
 
 JOINT_FOLDS = 2

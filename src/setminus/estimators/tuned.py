@@ -639,6 +639,10 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
                 margin=margin,
             )
             found += offset_path(log_full, features, cells, problem.weights, goal)
+            if getattr(self.principal, "interpolate", False):
+                # a band of one nat to both sides of each group's threshold
+                starts = np.repeat([0.0, 1.0], features.shape[1] // 2)
+                found += offset_path(log_full, features, cells, problem.weights, goal, starts=starts)
         return found
 
     def _log_proba(self, parts: list[Parts], strength: float, direction: int, directions: Any) -> Proba:

@@ -19,12 +19,14 @@ from setminus.estimators.groupings import Groupings
 from setminus.estimators.groups import NOT_COMPARED, UNSEEN, Groups
 from setminus.estimators.importance import ImportanceWeightedClassifier
 from setminus.estimators.orthogonal import OrthogonalClassifier
-from setminus.estimators.principals import GroupPrincipal, ProxyPrincipal, needs_groups, takes_groups
+from setminus.estimators.principals import STRIP, GroupPrincipal, ProxyPrincipal, needs_groups, takes_groups
 from setminus.estimators.tuned import TunedOrthogonalClassifier
 from setminus.export.graph import Column, Graph, Matrix, Rows
 from setminus.export.parts import columns_of, proba_of
 
 __all__ = ["class_codes", "classifier_proba"]
+
+Floats = NDArray[np.float64]
 
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -59,9 +61,18 @@ def _(model: TunedOrthogonalClassifier, graph: Graph, rows: Rows, groups: list[C
     full = proba_of(inner.full_, graph, _full_rows(inner, graph, rows))
     part = inner.principals_[0]
     if isinstance(part, GroupPrincipal):
-        # a row in no group has no offset
-        by_group = np.vstack([np.zeros((1, offsets.shape[1])), offsets])
-        shift = graph.add("Gather", graph.constant(by_group), _group_places(part, inner, graph, rows, groups), axis=0)
+        places = _group_places(part, inner, graph, rows, groups)
+
+        def by_group(values: Floats) -> str:
+            # a row in no group has no offset
+            table = graph.constant(np.vstack([np.zeros((1, values.shape[1])), values]))
+            return graph.add("Gather", table, places, axis=0)
+
+        if not part.interpolate:
+            shift = by_group(offsets)
+        else:
+            fixed, slopes = np.split(offsets, 2)
+            shift = graph.add("Add", by_group(fixed), graph.add("Mul", by_group(slopes), _strip_place(graph, full)))
     else:
         features = _group_features(part, graph, full, _principal_rows(inner, part, graph, rows))
         shift = graph.add("MatMul", features, graph.constant(offsets))
@@ -158,6 +169,15 @@ def _odds(graph: Graph, attribute: str, n_groups: int, floor: float) -> str:
     """Log-odds of each group against the last."""
     logs = graph.log(attribute, floor)
     return graph.add("Sub", graph.column(logs, range(n_groups - 1)), graph.column(logs, [n_groups - 1]))
+
+
+def _strip_place(graph: Graph, full: str) -> str:
+    """As `strip_place`, one column."""
+    logs = graph.log(full, TINY)
+    odds = graph.add("Sub", graph.column(logs, [1]), graph.column(logs, [0]))
+    strips = graph.add("Div", odds, graph.constant(STRIP))
+    part = graph.add("Sub", strips, graph.add("Floor", strips))
+    return graph.add("Sub", graph.add("Mul", part, graph.constant(2.0)), graph.constant(1.0))
 
 
 def _group_features(part: Any, graph: Graph, full: str, rows: Rows) -> str:

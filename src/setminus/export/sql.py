@@ -132,6 +132,11 @@ def _weights(
         raise UserError("the model subtracts several principals", expected="one, for an expression")
     part = inner.principals_[0]
     if isinstance(part, GroupPrincipal):
+        if part.interpolate and offsets is not None:
+            raise UserError(
+                "the model has bands of scores in which strips are selected in turn (interpolate=True)",
+                do="export it as ONNX, or fit it without interpolate.",
+            )
         by_group = (
             np.exp(-offsets) if offsets is not None else (inner.class_prior_ / part.group_proba_) ** inner.strength
         )
