@@ -63,7 +63,8 @@ def paired_difference(
     >>> paired_difference(frame, "accuracy", "method", "a", "b").round(3).to_dict("records")
     [{'difference': 1.667, 'low': 0.232, 'high': 3.101, 'seeds': 3}]
     """
-    of_a, of_b = (frame[frame[column] == one].set_index([*by, "seed"])[value] for one in (a, b))
+    keys = [*by, "seed"]
+    of_a, of_b = (frame.loc[frame[column] == one, [*keys, value]].set_index(keys)[value] for one in (a, b))
     paired = (of_a - of_b).dropna()
     groups = paired.groupby(level=[*by], sort=False) if by else paired.groupby(np.zeros(len(paired), dtype=int))
     mean, seeds = groups.mean(), groups.size()

@@ -219,7 +219,10 @@ def gain_rows(frame: pd.DataFrame, rule: str = RULES[0]) -> pd.DataFrame:
     order of the paper.
     """
     own = frame[frame["shift"] == PAPER_SHIFT]
-    turned, counts = reversed_rows(frame, rule), _compared(frame, rule)
+    # of each pair, whether the rows that the paper compares have its order here
+    ordered: dict[str, list[bool]] = {}
+    for pair, _, _, _, here, _ in _comparisons(frame, rule):
+        ordered.setdefault(pair, []).append(here[0] > 0)
     lines = []
     for pair, some in own.groupby("pair", sort=False):
         method = ours(some)
@@ -230,8 +233,7 @@ def gain_rows(frame: pd.DataFrame, rule: str = RULES[0]) -> pd.DataFrame:
                 line[f"{who}.{rival}"] = points(*gains[["difference", "low", "high"]].iloc[0]) if len(gains) else ""
         line["picked"] = some[some.method == method]["picked"].iloc[0] if method else ""
         line["paper"] = _paper_gain(some, method)
-        count = counts.get(pair, 0)
-        line["as_paper"] = f"{count - sum(one['pair'] == pair for one in turned)} of {count}" if count else ""
+        line["as_paper"] = f"{sum(ordered[pair])} of {len(ordered[pair])}" if pair in ordered else ""
         lines.append(line)
     return pd.DataFrame(lines)
 
@@ -358,16 +360,11 @@ def _comparisons(frame: pd.DataFrame, rule: str) -> list[tuple[Any, ...]]:
         first = some.groupby("method", sort=False).last()
         for upper, lower in permutations(first.index, 2):
             expected = first.paper[upper] - first.paper[lower]
-            gains = difference(some, upper, lower, rule)
-            if expected > 0 and len(gains):
+            gains = difference(some, upper, lower, rule) if expected > 0 else ()
+            if len(gains):
                 values = tuple(gains[["difference", "low", "high"]].iloc[0])
                 found.append((pair, first.label, upper, lower, values, expected))
     return found
-
-
-def _compared(frame: pd.DataFrame, rule: str) -> dict[str, int]:
-    pairs = [pair for pair, *_ in _comparisons(frame, rule)]
-    return {pair: pairs.count(pair) for pair in pairs}
 
 
 def _paper_gain(some: pd.DataFrame, method: str) -> str:

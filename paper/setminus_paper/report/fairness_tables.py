@@ -16,7 +16,7 @@ from setminus.charts.chart import Bars, Chart, Line, Mark, Points, chart_in_word
 from setminus.charts.vega import Figure, figures
 from setminus.report.page import same_experiment
 from setminus_paper.figures import title_of
-from setminus_paper.tables import mean_spread, paired_difference, to_frame
+from setminus_paper.tables import mean_spread, to_frame
 
 __all__ = [
     "KINDS",
@@ -109,9 +109,10 @@ def order(records: Sequence[Record], rule: str) -> list[dict[str, Any]]:
     `pairs` of rows that differ in the paper, `same` have the same order here, `unclear` differ by at most two standard
     errors over paired seeds, and `reversed` names the others, the upper row first.
     """
-    frame, rows = frame_of(records), rows_of(records, rule)
+    rows = rows_of(records, rule)
     lines = []
     for metric in METRICS:
+        wide = _by_method(records, f"{rule}.{metric}")
         known = rows[rows[f"{metric}.paper"].notna()]
         paper, half = known[f"{metric}.paper"], 0.0005 if metric == "accuracy" else 0.005
         # the paper's numbers are rounded
@@ -123,7 +124,7 @@ def order(records: Sequence[Record], rule: str) -> list[dict[str, Any]]:
             expected = paper[one] - paper[other]
             if expected == 0:
                 continue
-            found, error = _difference(frame, rows, f"{rule}.{metric}", one, other)
+            found, error = _difference(wide, one, other)
             if abs(found) <= ERRORS * error:
                 unclear += 1
             elif found * expected > 0:
@@ -153,7 +154,8 @@ def comparison(records: Sequence[Record]) -> list[dict[str, Any]]:
     in the other. "level": one of ours is not clearly worse in either. "lose": neither; then `ours` is the row of the
     nearest gap.
     """
-    frame, rows = frame_of(records), rows_of(records)
+    rows = rows_of(records)
+    accuracy, gaps = (_by_method(records, f"validation.{metric}") for metric in ("accuracy", "eo_gap"))
     ours = rows[(rows.kind == "ours") | rows.index.str.startswith("orthogonal")].sort_values("eo_gap", kind="stable")
     found = []
     for name, rival in rows.drop(index=[*ours.index, *({"vanilla"} & {*rows.index})]).iterrows():
@@ -161,8 +163,8 @@ def comparison(records: Sequence[Record]) -> list[dict[str, Any]]:
         outcome, best = "lose", near.index[(near.eo_gap - rival.eo_gap).abs().argmin()] if len(near) else ""
         for wanted in ("win", "level"):
             for row in near.index if outcome == "lose" else ():
-                gain, gain_error = _difference(frame, rows, "validation.accuracy", row, name)
-                less, less_error = _difference(frame, rows, "validation.eo_gap", name, row)
+                gain, gain_error = _difference(accuracy, row, name)
+                less, less_error = _difference(gaps, name, row)
                 limits = ERRORS * gain_error, ERRORS * less_error
                 wins = min(gain, less) >= 0 and (gain > limits[0] or less > limits[1])
                 level = gain >= -limits[0] and less >= -limits[1]
@@ -260,14 +262,17 @@ def _groups(records: Sequence[Record], rule: str) -> list[tuple[str, list[dict[s
     return made
 
 
-def _difference(frame: pd.DataFrame, rows: pd.DataFrame, value: str, one: str, other: str) -> tuple[float, float]:
+def _by_method(records: Sequence[Record], value: str) -> pd.DataFrame:
+    """A metric with a row for each seed and a column for each method."""
+    return frame_of(records).pivot(index="seed", columns="method", values=value)
+
+
+def _difference(wide: pd.DataFrame, one: str, other: str) -> tuple[float, float]:
     """The first less the second over paired seeds, and the standard error; infinite for fewer than two seeds."""
-    found = paired_difference(frame, value, "method", one, other)
-    if not len(found) or found["seeds"].iloc[0] < 2:
-        means = mean_spread(frame, "method", value)["mean"]
-        return means[one] - means[other], float("inf")
-    difference, low, seeds = (found[key].iloc[0] for key in ("difference", "low", "seeds"))
-    return difference, (difference - low) / stdtrit(seeds - 1, 0.975)
+    paired = (wide[one] - wide[other]).dropna()
+    if len(paired) < 2:
+        return wide[one].mean() - wide[other].mean(), float("inf")
+    return float(paired.mean()), float(paired.sem())
 
 
 def _place(row: pd.Series) -> tuple[int, bool, list[tuple[bool, float, str]]]:
