@@ -18,7 +18,7 @@ from setminus.datasets.split import Split
 from setminus.nn.passes import fast_precision
 from setminus.nn.training import TrainingConfig, train
 
-SIZE = table3.Size(width=4, photograph_width=4, steps=6, warmup=2, epochs=0, evaluations=3, seen_rows=40)
+SIZE = table3.Size(width=4, photograph_width=4, steps=6, warmup=2, epochs=0, batch=16, evaluations=3, seen_rows=40)
 LARGE = replace(SIZE, average=0.5, held_out=0.1, first_estimate=2, source_steps=6, scored="weighted", selection="last")
 FIRST_ADAPTED = {"source_only": 0, "cycada": 2}
 """Of three evaluations, where it is not the second."""
@@ -283,7 +283,7 @@ def test_the_papers_numbers_are_those_printed():
         assert row["orthogonal"] > row["vada"]
 
 
-VIEW_SIZE = table3.Size(width=4, photograph_width=4, steps=10, warmup=3, epochs=0, evaluations=5, seen_rows=40)
+VIEW_SIZE = replace(SIZE, steps=10, warmup=3, evaluations=5)
 
 
 @pytest.fixture(scope="module")

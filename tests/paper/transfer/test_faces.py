@@ -1,6 +1,7 @@
 """Tables 2 and 6 on painted squares in place of faces: the upper half is z1, the lower z2."""
 
 import json
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -48,21 +49,24 @@ def painted(task, pixels):
     return Split(x=x, y=y, z1=z1, z2=z2).take(order)
 
 
-@pytest.fixture(autouse=True)
-def painted_faces(monkeypatch):
-    monkeypatch.setattr(faces, "load_celeba", painted)
-    yield
+@pytest.fixture(scope="module", autouse=True)
+def painted_faces():
+    """For all tests of this module, which share the classifiers that are fitted on them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(faces, "load_celeba", painted)
+        yield
     for cached in ("load_faces", "full", "principal", "judges", "group_features", "_coarse_groups"):
         getattr(faces, cached).cache_clear()
 
 
+@lru_cache
 def measured(method, table="table2"):
     (metrics,) = faces.measure((0,), table=table, method=method, size=SIZE)
     return metrics
 
 
 def test_a_record_holds_scores_and_no_face():
-    metrics = measured("orthogonal_oracle")
+    metrics = dict(measured("orthogonal_oracle"))
     apart = metrics.pop(BESIDE)
     assert set(apart["samples"]) == {"a", "b", "a_to_b", "b_to_a"}
     text = json.dumps(metrics, allow_nan=False)

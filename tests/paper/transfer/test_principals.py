@@ -77,7 +77,7 @@ def test_methods_of_environments_tell_digits(source):
 def painted_environments():
     """What is fitted, what is held out, and a classifier that pools the former."""
     sets, held_out = (
-        [painted(model, seed, n=3000)[1] for seed, model in enumerate(MODEL.environments(), start)] for start in (0, 2)
+        [painted(model, seed, n=1200)[1] for seed, model in enumerate(MODEL.environments(), start)] for start in (0, 2)
     )
     x, y = (torch.cat(parts) for parts in zip(*sets, strict=True))
     return sets, held_out, fit_domain_classifier(x, y, CONFIG, seed=0)
