@@ -85,14 +85,14 @@ def reproduce(
             help="fig1, fig2a, fig2b, fig2c, prop1 to prop7, theorem1, pitfalls, or laboratory for all of these. "
             "table4, table5, table5_split, or fairness for all three. table1, table2, table3, table6, which take "
             "hours. fig3, fig4: images of table1. principals: how exact learned principal classifiers are. ablation: "
-            "which change of table3 gains. small_digits: adaptation of digits, in seconds.",
+            "which of our changes to table3 raises the accuracy. small_digits: adaptation of digits, in seconds.",
             show_default=False,
         ),
     ],
     scale: Annotated[
         Scale,
         typer.Option(
-            help="quick: small sizes, for two cores. large: table3 on all images there are, for nights on two cores. "
+            help="quick: small sizes, for two cores. large: table3 on all available images, which takes nights. "
             "paper: the paper's sizes, which take days on a CPU."
         ),
     ] = "quick",

@@ -74,10 +74,10 @@ def adapt(
     method: Annotated[
         AdaptMethod,
         typer.Option(
-            help="auto: a linear model, corrected for the target's class frequencies, or networks, adapted or not, as "
-            "the evidence without target labels supports. vada_orthogonal: align the domains class by class. vada, "
-            "dann: align all rows. vada_iw: align all rows, with class weights. source_only: no adaptation. corrected: "
-            "a linear model, corrected for the target's class frequencies without training."
+            help="auto: choose between a linear model corrected for the target's class frequencies and networks with "
+            "or without adaptation, by evidence that needs no target labels. vada_orthogonal: align the domains class "
+            "by class. vada, dann: align all rows. vada_iw: align all rows, with class weights. source_only: no "
+            "adaptation. corrected: a linear model, corrected for the target's class frequencies without training."
         ),
     ] = "auto",
     label_shift: Annotated[
@@ -95,8 +95,7 @@ def adapt(
         PredictPrior,
         typer.Option(
             help="Class frequencies that the predicted probabilities assume. auto: the target's for --method auto, "
-            "otherwise equal. equal: uniform. target: the estimated "
-            "ones, for when a class is rare."
+            "otherwise equal. equal: uniform. target: the estimated ones; use them if a class is rare."
         ),
     ] = "auto",
     steps: Annotated[int, typer.Option(min=1, help="Number of training steps.")] = 1000,
@@ -112,7 +111,7 @@ def adapt(
 
     Prints the class frequencies of both tables, compares the adapted model with two models without adaptation, and
     recommends one. A few labels in the target make the comparison stronger: leave the label of the other rows empty.
-    Exit code 1: the verdict is not to use the adapted model.
+    Exit code 1: the adapted model is not recommended.
 
     Example: setminus adapt hospital_a.csv hospital_b.csv --label outcome --out adapted.skops
     """

@@ -91,7 +91,8 @@ def apply(
     """Add predictions and probabilities to a table of any size.
 
     With a model file, its predictions and probabilities are added to the table. Without a model file, the table must
-    already hold the probabilities of a full and a principal classifier: the second are removed from the first.
+    already hold the probabilities of a full and a principal classifier: what the principal predicts is removed from the
+    full classifier.
 
     Example: setminus apply model.skops big.parquet --out scored.parquet
 

@@ -77,7 +77,7 @@ def demo(
     seed: Annotated[
         int, typer.Option(min=0, help="Random seed of fairness and digits. The other parts use fixed seeds.")
     ] = 0,
-    picture: Annotated[Path | None, typer.Option(help="PNG or SVG file to draw the result of fairness to.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="PNG or SVG file for a picture of the fairness result.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the path of the page.")] = False,
 ) -> None:
     """Take a tour on real data: a fair model of census data, the theory, colored digits, and domain adaptation.

@@ -36,8 +36,8 @@ def export(
     sample: Annotated[
         Path | None,
         typer.Option(
-            help="ONNX: table with rows as the model takes them, to compare the file with the model. Needed only if "
-            "the model does not say what its columns hold.",
+            help="ONNX: table of example rows for this comparison. Needed only if the model file does not describe its "
+            "columns.",
         ),
     ] = None,
     to: Annotated[str, typer.Option(help="ONNX of a translator: the domain to translate to, a, b or its name.")] = "b",
@@ -79,8 +79,8 @@ def export(
 ) -> None:
     """Use a model outside of Python, in an ONNX runtime or in a database.
 
-    --onnx writes the whole model as one graph and compares its answers with those of the model. --sql prints the
-    correction alone, for tables that hold the probabilities of a classifier already.
+    --onnx writes the whole model as one graph and compares its predictions with the model's. --sql prints the
+    correction alone, for tables that already hold the probabilities of a classifier.
 
     Example: setminus export model.skops --onnx model.onnx
 

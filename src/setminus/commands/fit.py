@@ -125,7 +125,7 @@ def fit(
             min=0,
             max=1,
             rich_help_panel=USEFUL,
-            help="Share of the model's lead over a constant decision to keep. 0 admits constant decisions.",
+            help="Share of the model's advantage over a constant decision that must remain. 0 allows a constant one.",
         ),
     ] = 0.7,
     min_rate_ratio: Annotated[
@@ -135,8 +135,8 @@ def fit(
             min=0,
             max=1,
             rich_help_panel=USEFUL,
-            help="Predict each class at least this many times as often as the model did before: the gap is not closed "
-            "by selecting fewer rows of every group. 0 admits any rates.",
+            help="How often each class is predicted, as a share of how often it was before: at least this. Otherwise "
+            "the gap could be closed by selecting fewer rows of every group. 0: no limit.",
         ),
     ] = 0.9,
     min_selection_rate: Annotated[
@@ -174,7 +174,8 @@ def fit(
     features: Annotated[
         list[str] | None,
         typer.Option(
-            rich_help_panel=DATA, help="Column to learn from; all others are left out. Several: as for --drop."
+            rich_help_panel=DATA,
+            help="Column to learn from; all others are left out. Repeat the option, or separate names by commas.",
         ),
     ] = None,
     bins: options.Bins = None,
@@ -182,8 +183,8 @@ def fit(
         ConstraintOver,
         typer.Option(
             rich_help_panel=DATA,
-            help="Groups to compare if --ignore names several columns: of their combinations (crossed), of each "
-            "column, or both.",
+            help="Groups to compare if --ignore names several columns. crossed: the combinations of the columns. each: "
+            "the groups of each column by itself. both: all of these.",
         ),
     ] = "crossed",
     min_group_size: Annotated[
@@ -198,8 +199,8 @@ def fit(
         Literal["merge", "drop", "raise"],
         typer.Option(
             rich_help_panel=DATA,
-            help="Groups with fewer rows. merge: make one group of them. drop: they train the model and count in no "
-            "gap. raise: stop.",
+            help="What to do with smaller groups. merge: make one group of them. drop: use them for training, not in "
+            "gaps. raise: stop.",
         ),
     ] = "merge",
     test: Annotated[
@@ -209,7 +210,8 @@ def fit(
     max_train_rows: Annotated[
         int,
         typer.Option(
-            min=1000, help="Parquet and Arrow: fit and evaluate on so many random rows, if the table has more."
+            min=1000,
+            help="Largest number of rows to use of a Parquet or Arrow file. Of a larger one, random rows are used.",
         ),
     ] = 1_000_000,
     seed: options.Seed = 0,

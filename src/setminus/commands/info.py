@@ -26,8 +26,8 @@ def info(
 ) -> None:
     """Describe a model file, or the folder of a translator.
 
-    Prints what it predicts, what it ignores, which columns it needs, and how accurate and fair it was on test rows. Of
-    a translator: what it changes and keeps, and its verdict.
+    Prints what it predicts, what it ignores, which columns it needs, and how accurate and fair it was on test rows.
+    For a translator: what it changes and keeps, and its verdict.
 
     Example: setminus info model.skops
     """

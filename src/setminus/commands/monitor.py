@@ -60,7 +60,9 @@ def monitor(
     ],
     new: Annotated[
         Path,
-        typer.Argument(help="Scored table of new rows, with the same columns; labels may lack.", show_default=False),
+        typer.Argument(
+            help="Scored table of new rows, with the same columns. Labels may be missing.", show_default=False
+        ),
     ],
     ignore: Annotated[
         list[str],
@@ -78,15 +80,15 @@ def monitor(
     certificate: Annotated[
         Path | None,
         typer.Option(
-            help="Record that `setminus fit` wrote, model.audit.json: its tolerance, constraint and confidence are "
-            "used, and its certificate. By default the reference rows must certify the gap."
+            help="Record of `setminus fit`, model.audit.json: its certificate, tolerance, constraint and confidence "
+            "are used. Without it, the certificate is computed from the reference rows."
         ),
     ] = None,
     tolerance: Annotated[
         float, typer.Option(callback=finite, min=0, max=1, help="Largest gap allowed between the groups.")
     ] = 0.05,
     constraint: Annotated[
-        Constraint, typer.Option(help="Gap to limit. Without labels, that of the selection rates.")
+        Constraint, typer.Option(help="Gap to limit. Without labels it is demographic_parity.")
     ] = "equalized_odds",
     agg: options.Aggregate = "max",
     confidence: options.Confidence = 0.95,

@@ -37,8 +37,8 @@ Favorable = Annotated[
 Bins = Annotated[
     list[str] | None,
     typer.Option(
-        help="Where an --ignore column of numbers is cut: AGE=40,62 makes the groups below 40, 40 to 61, and 62 and "
-        "above. By default at quantiles."
+        help="Edges of the groups of a numeric --ignore column: AGE=40,62 makes the groups below 40, 40 to 61, and 62 "
+        "and above. By default quantiles."
     ),
 ]
 Header = Annotated[

@@ -71,7 +71,9 @@ def transfer_fit(
     rate: Annotated[float, typer.Option(callback=finite, help="Learning rate of the generators.")] = 5e-4,
     every: Annotated[
         int | None,
-        typer.Option(min=1, help="Steps between two sample pictures and two checkpoints. Default: a quarter of all."),
+        typer.Option(
+            min=1, help="Steps between sample pictures, and between checkpoints. Default: a quarter of --steps."
+        ),
     ] = None,
     baseline: Annotated[
         bool, typer.Option("--baseline", help="Train plain CycleGAN as well, to compare. Takes twice the time.")
@@ -106,8 +108,8 @@ def transfer_fit(
 
     With both options the labels of --keep choose what stays, and those of --change measure what changes.
 
-    During training, OUT/samples gets a grid of pictures from time to time: A, A to B, B, B to A. To continue a
-    training that was stopped, repeat the command with --resume; to train a finished model further, add --steps with a
+    During training, sample pictures are written to OUT/samples: a grid of A, A to B, B, B to A. To continue a training
+    that was stopped, repeat the command with --resume; to train a finished model further, add --steps with a
     larger number.
 
     Example: setminus transfer fit men/ women/ --labels people.csv --change sex --out model/
