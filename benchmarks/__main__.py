@@ -7,7 +7,7 @@ from pathlib import Path
 
 PARTS = (
     "speed",
-    "training",
+    "training_steps",
     "scoring",
     "auditing",
     "scaling",
@@ -15,7 +15,6 @@ PARTS = (
     "exported",
     "peers",
     "table_peers",
-    "proxy",
     "adapters",
     "adapter_speed",
     "collapse",
@@ -65,13 +64,10 @@ def main() -> None:
         from benchmarks import speed
 
         speed.run(args.repeats, records("speed"))
-    if "training" in wanted:
-        from benchmarks import colored_digits, speed, stacked_seeds, training_steps, vanilla_training
+    if "training_steps" in wanted:
+        from benchmarks import training_steps
 
         training_steps.run(records=records("training_steps"))
-        vanilla_training.run(records=records("vanilla_training"))
-        stacked_seeds.run()
-        print(speed.table(colored_digits.coloring()))
     if "scoring" in wanted:
         from benchmarks import scoring
 
@@ -109,10 +105,6 @@ def main() -> None:
         from benchmarks import table_peers
 
         table_peers.run(args.results)
-    if "proxy" in wanted:
-        from benchmarks import proxy
-
-        proxy.run(range(5 if args.seeds is None else args.seeds), records("proxy"), again=args.again)
     if "adapters" in wanted:
         from benchmarks import adapter_settings, adapters, adapters_page
 
