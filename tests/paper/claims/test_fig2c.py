@@ -11,9 +11,9 @@ from setminus.transfer.domain_classifiers import ClassifierConfig
 @pytest.fixture(scope="module")
 def records():
     """One seed on squares instead of digits: no data is needed."""
-    ink = np.zeros((9000, 8, 8, 1), dtype=np.uint8)
+    ink = np.zeros((5000, 8, 8, 1), dtype=np.uint8)
     ink[:, 2:6, 2:6] = 255
-    config = fig2c.DigitsConfig(8, 7000, ClassifierConfig(width=4, epochs=4, batch_size=64, average=0.95), 300)
+    config = fig2c.DigitsConfig(8, 4000, ClassifierConfig(width=4, epochs=4, batch_size=64, average=0.95), 300)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fig2c, "shrunk_digits", lambda pixels: ink)
         metrics = list(fig2c.measure((0,), config=config))

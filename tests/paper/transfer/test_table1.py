@@ -14,12 +14,12 @@ from setminus.transfer.domain_classifiers import ClassifierConfig
 
 SIZE = table1.Size(
     pixels=16,
-    train_digits=4000,
+    train_digits=2000,
     judged=40,
     width=4,
     translation=Translation(steps=6, batch_size=8, evaluate_every=2, precision="32-true"),
     classifier=ClassifierConfig(width=4, epochs=4, batch_size=64, average=0.95),
-    judge_digits=2000,
+    judge_digits=1000,
     judge=ClassifierConfig(width=4, epochs=2, batch_size=64, average=0.9),
     norm="group",
     learned="last_layer",
@@ -29,7 +29,7 @@ SIZE = table1.Size(
 @pytest.fixture(scope="module")
 def found():
     """The metrics of some rows, on squares instead of digits: no data is needed."""
-    ink = np.zeros((4400, 16, 16, 1), dtype=np.uint8)
+    ink = np.zeros((2400, 16, 16, 1), dtype=np.uint8)
     ink[:, 4:12, 4:12] = 255
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table1, "shrunk_digits", lambda pixels: ink)
