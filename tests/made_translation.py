@@ -12,6 +12,8 @@ def made_translation(role, baseline=False):
         "domain": 0.5,
         "structure": 0.7,
         "unrelated": 0.1,
+        "matched": 0.9,
+        "grain": 1.2,
         "distance": 0.12,
         "distance_interval": [0.05, 0.3],
         "verdict": "train longer",

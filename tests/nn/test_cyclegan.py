@@ -8,7 +8,6 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from setminus.nn.cyclegan import (  # noqa: E402
-    BlendingUNet,
     CycleGAN,
     CycleGANWeights,
     DigitDiscriminator,
@@ -18,6 +17,7 @@ from setminus.nn.cyclegan import (  # noqa: E402
     cyclegan_step,
     discriminator_losses,
     generator_losses,
+    gradient_penalty,
 )
 from setminus.nn.losses import orthogonal_generator_loss  # noqa: E402
 from setminus.nn.networks import seeded  # noqa: E402
@@ -152,18 +152,6 @@ def test_details_pass_across():
             if ".inner." in name:
                 weight.zero_()
     assert not torch.allclose(network(one), network(other))
-
-
-@pytest.mark.parametrize("size", [28, 64])
-def test_a_blend_is_the_image_where_its_share_is_0_and_lies_between_otherwise(size):
-    network, images = BlendingUNet(size, width=2), torch.rand(2, 3, size, size) * 2 - 1
-    assert not torch.allclose(network(images), images, atol=0.1) and network(images).abs().max() <= 1
-    with torch.no_grad():
-        network.head.bias[3] = -100
-    torch.testing.assert_close(network(images), images)
-    with torch.no_grad():
-        network.head.bias[3], network.head.bias[:3] = 100, 50
-    torch.testing.assert_close(network(images), torch.ones_like(images))
 
 
 def test_a_logit_sees_a_patch_of_70_pixels():
@@ -336,6 +324,39 @@ def test_steps_lower_the_consistency_losses(precision):
     history = step_with(seeded(0, lambda: digits(width=8)), *squares, precision, steps=20)
     for term in ("cycle", "identity"):
         assert history[-1][term] < 0.8 * history[0][term]
+
+
+def test_the_cycle_term_of_a_part_is_that_of_every_so_many_images():
+    networks = CycleGAN(
+        *(DigitGenerator(width=2, norm="group") for _ in range(2)),
+        *(DigitDiscriminator(16, width=2, dropout=0.0) for _ in range(2)),
+    )
+    a, b = torch.rand(2, 4, 3, 16, 16)
+    part = generator_losses(networks, a, b, CycleGANWeights(cycle_part=2)).terms["cycle"]
+    whole = generator_losses(networks, a[::2], b[::2]).terms["cycle"]
+    torch.testing.assert_close(part, whole)
+    assert not torch.allclose(part, generator_losses(networks, a, b).terms["cycle"])
+
+
+def test_the_penalty_is_that_of_finite_differences_and_reaches_the_discriminators_alone():
+    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2))
+    network.double()
+    image = torch.rand(1, 3, 2, 2, dtype=torch.float64)
+    steps = 1e-6 * torch.eye(12, dtype=torch.float64).view(12, 3, 2, 2)
+    slopes = (network(image + steps).mean(1) - network(image - steps).mean(1)) / 2e-6
+    torch.testing.assert_close(gradient_penalty(network, image), slopes.square().sum())
+    losses = {}
+    networks = CycleGAN(
+        *(DigitGenerator(width=2, norm="group") for _ in range(2)),
+        *(DigitDiscriminator(16, width=2, dropout=0.0) for _ in range(2)),
+    )
+    for penalty in (0.0, 1.0):
+        updates = {}
+        torch.manual_seed(0)
+        cyclegan_step(networks, *torch.ones(2, 2, 3, 16, 16), updates.__setitem__, penalty=penalty)
+        losses[penalty] = updates
+    assert losses[1.0]["generators"] == losses[0.0]["generators"]
+    assert losses[1.0]["discriminators"] > losses[0.0]["discriminators"]
 
 
 def test_weights_below_zero_are_refused():

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch")
 
 from setminus.nn import passes as module  # noqa: E402
+from setminus.nn.blending import BlendingGenerator, ScaleDiscriminator  # noqa: E402
 from setminus.nn.cyclegan import (  # noqa: E402
-    BlendingUNet,
     DigitDiscriminator,
     DigitGenerator,
     PatchDiscriminator,
@@ -33,7 +33,8 @@ NETWORKS = {
     "generator": (lambda: DigitGenerator(width=3), 16),
     "discriminator": (lambda: DigitDiscriminator(16, width=3, dropout=0.0), 16),
     "unet": (lambda: UNetGenerator(32, width=2), 32),
-    "blend": (lambda: BlendingUNet(32, width=2), 32),
+    "blend": (lambda: BlendingGenerator(32, width=2), 32),
+    "scales": (lambda: ScaleDiscriminator(width=2), 32),
     "patches": (lambda: PatchDiscriminator(width=2), 32),
 }
 

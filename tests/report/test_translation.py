@@ -17,10 +17,10 @@ def record(request):
 
 def test_each_direction_has_its_numbers_and_its_word(record):
     heads, rows = summary(record)
-    assert heads[1:] == ["changed", "kept", "structure", "distance", "verdict"]
+    assert heads[1:] == ["changed", "kept", "structure", "grain", "distance", "verdict"]
     assert [row[1:] for row in rows] == [
-        ["70.0 %", "95.0 %", "0.70", "0.12", "train longer"],
-        ["80.0 %", "95.0 %", "0.70", "0.12", "train longer"],
+        ["70.0 %", "95.0 %", "0.70", "1.20", "0.12", "train longer"],
+        ["80.0 %", "95.0 %", "0.70", "1.20", "0.12", "train longer"],
     ]
     section = translation_section(record)
     assert ("changing" if record["task"]["role"] == "change" else "keeping") in section["title"]
@@ -29,15 +29,15 @@ def test_each_direction_has_its_numbers_and_its_word(record):
 
 def test_plain_cyclegan_stands_beside_it():
     record = made_translation("change", baseline=True)
-    assert [row[5] for row in summary(record)[1]] == ["train longer"] * 2 + ["do not use"] * 2
+    assert [row[6] for row in summary(record)[1]] == ["train longer"] * 2 + ["do not use"] * 2
     assert len(translation_section(record)["baseline_samples"]) == 2
 
 
-def test_a_record_of_an_earlier_version_has_no_distance(record):
+def test_a_record_of_an_earlier_version_has_no_grain_and_no_distance(record):
     for scores in record["metrics"]["directions"].values():
-        scores.pop("distance", None)
-        scores.pop("distance_interval", None)
-    assert [row[4] for row in summary(record)[1]] == ["-", "-"]
+        for name in ("distance", "distance_interval", "grain", "matched"):
+            del scores[name]
+    assert [row[4:6] for row in summary(record)[1]] == [["-", "-"]] * 2
 
 
 def test_the_page_escapes_everything(record):

@@ -18,7 +18,6 @@ from setminus.nn.passes import Update, each, frozen, in_float32
 
 __all__ = [
     "AdversarialTerm",
-    "BlendingUNet",
     "CycleGAN",
     "CycleGANWeights",
     "DigitDiscriminator",
@@ -30,6 +29,9 @@ __all__ = [
     "cyclegan_step",
     "discriminator_losses",
     "generator_losses",
+    "gradient_penalty",
+    "margins",
+    "padded",
     "plain_adversarial",
 ]
 
@@ -92,7 +94,7 @@ class DigitGenerator(nn.Module):  # type: ignore[misc]
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Images of the same shape, in [-1, 1]."""
         check_images(images, self.channels, at_least=8)
-        return _padded(self.layers, images, _margins(images.shape[-1], 4), _margins(images.shape[-2], 4))
+        return padded(self.layers, images, margins(images.shape[-1], 4), margins(images.shape[-2], 4))
 
 
 class DigitDiscriminator(nn.Module):  # type: ignore[misc]
@@ -146,14 +148,17 @@ MIN_PATCHES = 24
 """Pixels per side: below this the last normalised map of `PatchDiscriminator` is one pixel, which is its own mean."""
 
 
-def _margins(side: int, multiple: int) -> tuple[int, int]:
+def margins(side: int, multiple: int) -> tuple[int, int]:
     """Pixels before and after that make a multiple of a side."""
     missing = -side % multiple
     return missing // 2, missing - missing // 2
 
 
-def _padded(
-    layers: nn.Module, images: torch.Tensor, x: tuple[int, int], y: tuple[int, int] | None = None
+def padded(
+    layers: Callable[[torch.Tensor], torch.Tensor],
+    images: torch.Tensor,
+    x: tuple[int, int],
+    y: tuple[int, int] | None = None,
 ) -> torch.Tensor:
     """What layers make of images with margins, without the margins."""
     # not mirrored: the gradient of that is not reproducible on a GPU
@@ -191,7 +196,7 @@ class UNetGenerator(nn.Module):  # type: ignore[misc]
             raise UserError(f"size is {size}", expected=f"{MIN_PATCHES} or more; resize the images")
         self.size = size
         self.channels = channels
-        self.margins: tuple[int, int] = _margins(size, 16)
+        self.margins: tuple[int, int] = margins(size, 16)
         side = size + sum(self.margins)
         n_levels = (side & -side).bit_length() - 1
         widths = [width * min(2**level, 8) for level in range(n_levels)]
@@ -216,37 +221,7 @@ class UNetGenerator(nn.Module):  # type: ignore[misc]
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Images of the same shape, in [-1, 1]."""
         check_images(images, self.channels, size=self.size)
-        return _padded(self.layers, images, self.margins)
-
-
-class BlendingUNet(UNetGenerator):
-    """A `UNetGenerator` that blends its picture into the one that came in: ``share * new + (1 - share) * images``.
-
-    The share, from 0 to 1, is a fourth channel of the output: what need not change passes as it is, hence sharp, and
-    after few steps of training. A last convolution of 3 x 3 sees the image itself beside the levels.
-
-    Parameters
-    ----------
-    size, width, channels
-        See `UNetGenerator`.
-
-    Examples
-    --------
-    >>> BlendingUNet(32, width=4)(torch.zeros(2, 3, 32, 32)).shape
-    torch.Size([2, 3, 32, 32])
-    """
-
-    def __init__(self, size: int = 128, *, width: int = 64, channels: int = 3) -> None:
-        super().__init__(size, width=width, channels=channels)
-        self.layers[3], self.layers[4] = nn.ConvTranspose2d(2 * width, width, 4, 2, padding=1), nn.ReLU()
-        self.head: nn.Conv2d = nn.Conv2d(width + channels, channels + 1, 3, padding=1)
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Images of the same shape, in [-1, 1] as those that came in."""
-        check_images(images, self.channels, size=self.size)
-        made = self.head(torch.cat([_padded(self.layers, images, self.margins), images], dim=1))
-        share = made[:, self.channels :].sigmoid()
-        return share * made[:, : self.channels].tanh() + (1 - share) * images
+        return padded(self.layers, images, self.margins)
 
 
 class PatchDiscriminator(nn.Module):  # type: ignore[misc]
@@ -365,19 +340,21 @@ class CycleGANWeights:
     cycle : float, default=10.0
     identity : float, default=5.0
         With 0, its two passes are skipped.
-    identity_part : int, default=1
-        The identity loss is taken of one in so many images of a batch: its passes are a third of the generators'.
+    cycle_part, identity_part : int, default=1
+        Each loss is taken of one in so many images of a batch: either's passes are a third of the generators'.
     """
 
     cycle: float = 10.0
     identity: float = 5.0
+    cycle_part: int = 1
     identity_part: int = 1
 
     def __post_init__(self) -> None:
-        if not (self.cycle >= 0 and self.identity >= 0 and self.identity_part >= 1):
+        if not (self.cycle >= 0 and self.identity >= 0 and min(self.cycle_part, self.identity_part) >= 1):
             raise UserError(
-                f"cycle is {self.cycle}, identity is {self.identity}, identity_part is {self.identity_part}",
-                expected="weights of 0 or more, a part of 1 or more",
+                f"cycle is {self.cycle}, identity is {self.identity}, cycle_part is {self.cycle_part}, identity_part "
+                f"is {self.identity_part}",
+                expected="weights of 0 or more, parts of 1 or more",
             )
 
 
@@ -447,14 +424,15 @@ def generator_losses(
         fake_a, a_from_a = _images(networks.b_to_a, real_b, some_a)
     else:
         (fake_b,), (fake_a,) = _images(networks.a_to_b, real_a), _images(networks.b_to_a, real_b)
-    (b_again,), (a_again,) = _images(networks.a_to_b, fake_a), _images(networks.b_to_a, fake_b)
+    part = slice(None, None, weights.cycle_part)
+    (b_again,), (a_again,) = _images(networks.a_to_b, fake_a[part]), _images(networks.b_to_a, fake_b[part])
     with frozen(networks.discriminator_a, networks.discriminator_b):
         logits_a = in_float32(networks.discriminator_a(fake_a))
         logits_b = in_float32(networks.discriminator_b(fake_b))
     terms = {
         "a_to_b": adversarial(logits_b, fake_b, "a_to_b"),
         "b_to_a": adversarial(logits_a, fake_a, "b_to_a"),
-        "cycle": cycle_loss(real_a, a_again, real_b, b_again),
+        "cycle": cycle_loss(real_a[part], a_again, real_b[part], b_again),
     }
     total = terms["a_to_b"] + terms["b_to_a"] + weights.cycle * terms["cycle"]
     if weights.identity:
@@ -490,6 +468,33 @@ def discriminator_losses(
     return losses
 
 
+def gradient_penalty(network: nn.Module, real: torch.Tensor) -> torch.Tensor:
+    """The R1 penalty (Mescheder et al. 2018): the squared gradient of a discriminator's mean logit, per real image.
+
+    It keeps a discriminator from being surer than few images allow, and its gradients smooth, which are all that a
+    generator learns from.
+
+    Parameters
+    ----------
+    network : Module
+        From images to logits of shape (n, ...).
+    real : Tensor of shape (n, channels, height, width)
+
+    Examples
+    --------
+    >>> linear = nn.Sequential(nn.Flatten(), nn.Linear(12, 1))
+    >>> penalty = gradient_penalty(linear, torch.rand(5, 3, 2, 2))
+    >>> torch.allclose(penalty, linear[1].weight.square().sum())
+    True
+    """
+    # in float32: squares of small gradients are lost in bfloat16
+    with torch.autocast(real.device.type, enabled=False):
+        inputs = real.detach().requires_grad_()
+        total = network(inputs).flatten(1).mean(1).sum()
+        (slope,) = torch.autograd.grad(total, inputs, create_graph=True)
+    return slope.square().flatten(1).sum(1).mean()
+
+
 def cyclegan_step(
     networks: CycleGAN,
     real_a: torch.Tensor,
@@ -498,6 +503,7 @@ def cyclegan_step(
     *,
     weights: CycleGANWeights | None = None,
     adversarial: AdversarialTerm = plain_adversarial,
+    penalty: float = 0.0,
 ) -> dict[str, torch.Tensor]:
     """One step of both players: the generators first, then the discriminators on the images just made.
 
@@ -507,6 +513,8 @@ def cyclegan_step(
         See `generator_losses`.
     update : callable
         Called as ``update("generators", loss)``, then ``update("discriminators", loss)``.
+    penalty : float
+        Weight of `gradient_penalty` in the discriminators' loss.
 
     Returns
     -------
@@ -516,7 +524,11 @@ def cyclegan_step(
     made = generator_losses(networks, real_a, real_b, weights, adversarial)
     update("generators", made.total)
     discriminated = discriminator_losses(networks, real_a, real_b, made.fake_a, made.fake_b)
-    update("discriminators", discriminated["discriminator_a"] + discriminated["discriminator_b"])
+    loss = discriminated["discriminator_a"] + discriminated["discriminator_b"]
+    if penalty:
+        pairs = ((networks.discriminator_a, real_a), (networks.discriminator_b, real_b))
+        loss = loss + penalty * torch.stack([gradient_penalty(*pair) for pair in pairs]).sum()
+    update("discriminators", loss)
     return {name: loss.detach() for name, loss in {**made.terms, **discriminated}.items()}
 
 

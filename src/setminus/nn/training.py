@@ -130,8 +130,8 @@ class Loop:
         self.fabric = fabric
         self.device: torch.device = fabric.device
         self.index: int = 0
-        # a module of buffers alone, such as counts, has no weights to average
-        weighty = {n: m for n, m in task.modules.items() if any(True for _ in m.parameters())}
+        # a frozen module, or one of buffers alone, such as counts, has no weights to average
+        weighty = {n: m for n, m in task.modules.items() if any(one.requires_grad for one in m.parameters())}
         self.averaged: dict[str, AveragedModel] = (
             {} if config.ema is None else {n: _average(m, config.ema) for n, m in weighty.items()}
         )

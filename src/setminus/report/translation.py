@@ -73,7 +73,7 @@ def translation_section(record: dict[str, Any]) -> dict[str, Any]:
 
 def summary(record: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     """A table for the terminal: heads, and a row for each direction, also of plain CycleGAN where it was trained."""
-    heads = ["", "changed", "kept", "structure", "distance", "verdict"]
+    heads = ["", "changed", "kept", "structure", "grain", "distance", "verdict"]
     parts = [("directions", "")] + ([("baseline", " (plain CycleGAN)")] if record["metrics"]["baseline"] else [])
     rows = [
         [
@@ -81,8 +81,8 @@ def summary(record: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
             f"{100 * one['changed']:.1f} %",
             f"{100 * one['kept']:.1f} %",
             f"{one['structure']:.2f}",
-            # records of earlier versions have none
-            f"{one['distance']:.2f}" if "distance" in one else "-",
+            # records of earlier versions have neither
+            *(f"{one[name]:.2f}" if name in one else "-" for name in ("grain", "distance")),
             one["verdict"],
         ]
         for part, what in parts

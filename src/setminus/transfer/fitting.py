@@ -48,6 +48,7 @@ __all__ = [
     "fit_translation",
     "fitting_notes",
     "strip_png",
+    "transfer_config",
 ]
 
 
@@ -110,10 +111,12 @@ def fitting_notes(images: LabelledImages, classifiers: FactorClassifiers, role: 
 
 N_LOGGED = 200
 """Logged losses of a training, about."""
-CLIP = 1.0
+CLIP = 4.0
 """Largest norm of a gradient: one bad batch must not undo a thousand good ones."""
-CYCLE, IDENTITY_PART = 5.0, 4
-"""See `CycleGANWeights`; with the usual weight of 10, changed shapes stayed half of what they were."""
+WEIGHTS = CycleGANWeights(cycle=5.0, identity=5.0, cycle_part=2, identity_part=4)
+"""With the usual weight of 10, changed shapes stayed half of what they were."""
+PENALTY, PACE, BETAS, AVERAGE = 0.05, 2.0, (0.5, 0.99), 0.99
+"""Of the discriminators' gradient, their rate over the generators', Adam's memory, and that of the averaged weights."""
 KEEP = 1.0
 """Weight of the keeping loss; see `TransferConfig`."""
 FREE = ("steps", "every", "baseline")
@@ -122,7 +125,7 @@ FREE = ("steps", "every", "baseline")
 
 WARM_UP = 3
 """Steps that are timed before the training, less the first."""
-DEFAULT_STEPS, DEFAULT_BATCH, DEFAULT_RATE, DEFAULT_WIDTH = 800, 8, 5e-4, 16
+DEFAULT_STEPS, DEFAULT_BATCH, DEFAULT_RATE, DEFAULT_WIDTH = 1_200, 8, 5e-4, 16
 """As in `OrthogonalTranslator`; ``python -m benchmarks translators`` measures them."""
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
@@ -203,6 +206,7 @@ class TranslationConfig:
             steps=self.steps,
             seed=self.seed,
             clip=CLIP,
+            ema=AVERAGE,
             log_every=max(1, self.steps // N_LOGGED),
             evaluate_every=every,
             checkpoint_every=every,
@@ -329,15 +333,7 @@ def fit_translation(
     judged = [_some(images, config.judged, config.seed) for images in (held_out.a, held_out.b)]
     counts = {"a": len(train_part.a), "b": len(train_part.b), "a_held": len(judged[0]), "b_held": len(judged[1])}
     judge = TranslationJudge(classifiers, config.role, *judged)
-    settings = TransferConfig(
-        batch_size=config.batch_size,
-        rate=config.rate,
-        weights=CycleGANWeights(cycle=CYCLE, identity_part=IDENTITY_PART),
-        seed=config.seed,
-        decay_end=config.steps,
-        keep=KEEP,
-        overlap=True,
-    )
+    settings = transfer_config(batch_size=config.batch_size, rate=config.rate, seed=config.seed, steps=config.steps)
     data = (train_part.a, train_part.b, settings)
     log_ratio = classifiers.log_ratio(config.role, config.clamp)
     if checked is not None:
@@ -356,23 +352,41 @@ def fit_translation(
             checkpoints = None if folder is None else folder / "baseline"
             plain_task = TransferTask(plain, *data, judge=judge)
             outcome_of_plain = train(plain_task, training, folder=checkpoints, resume=resume)
-        baseline = _scores(outcome_of_plain, judge.distances(_at_rest(plain)))
-        baseline["strips"] = judge.strips(plain)
+        plain_average = _averaged(outcome_of_plain)
+        baseline = _scores(outcome_of_plain, judge.distances(plain_average))
+        baseline["strips"] = judge.strips(plain_average)
+    average = _averaged(outcome)
     return FittedTranslation(
-        ImageTranslator(_at_rest(networks).a_to_b, networks.b_to_a, size, config.width),
+        ImageTranslator(average.a_to_b, average.b_to_a, size, config.width),
         classifiers,
-        _scores(outcome, judge.distances(networks)),
-        judge.strips(networks),
+        _scores(outcome, judge.distances(average)),
+        judge.strips(average),
         outcome,
         counts,
         baseline,
     )
 
 
-def _at_rest(networks: CycleGAN) -> CycleGAN:
-    for network in (networks.a_to_b, networks.b_to_a):
-        network.cpu().eval()
-    return networks
+def transfer_config(*, batch_size: int, rate: float, seed: int, steps: int) -> TransferConfig:
+    """How generators and discriminators are trained: all but what `TranslationConfig` leaves to the caller."""
+    return TransferConfig(
+        batch_size=batch_size,
+        rate=rate,
+        discriminator_pace=PACE,
+        betas=BETAS,
+        penalty=PENALTY,
+        weights=WEIGHTS,
+        seed=seed,
+        decay_end=steps,
+        keep=KEEP,
+        overlap=True,
+    )
+
+
+def _averaged(outcome: Outcome) -> CycleGAN:
+    """The networks with the moving averages of their weights, at rest."""
+    names = ("a_to_b", "b_to_a", "discriminator_a", "discriminator_b")
+    return CycleGAN(*(outcome.averaged[name].cpu().eval() for name in names))
 
 
 def _scores(outcome: Outcome, distances: dict[str, dict[str, Any]]) -> dict[str, Any]:

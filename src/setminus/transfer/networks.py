@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 from setminus.errors import UserError
+from setminus.nn.blending import BlendingGenerator, ScaleDiscriminator
 from setminus.nn.cyclegan import (
-    BlendingUNet,
     CycleGAN,
     DigitDiscriminator,
     DigitGenerator,
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 Kind = Literal["blend", "unet", "digit"]
-"""Of the generators: `BlendingUNet`, `UNetGenerator` (models of earlier versions), `DigitGenerator`."""
+"""Of the generators: `BlendingGenerator`, `UNetGenerator` (models of earlier versions), `DigitGenerator`."""
 MIN_SIZE = 12
 """Pixels per side: below this the discriminator's last map is one pixel, which bfloat16 cannot learn from."""
 MAX_SIZE = 1024
@@ -47,8 +47,8 @@ MAX_CHANNELS = 1024
 ROWS_AT_ONCE = 256
 PIXELS_AT_ONCE = 1 << 20
 """A batch of large pictures is smaller: one of 64 pixels per side is still whole."""
-MIN_UNET = 28
-"""Pixels per side from which the UNet is used: the small networks keep less of what must stay."""
+MIN_BLEND = 28
+"""Pixels per side from which `BlendingGenerator` is used: the small networks keep less of what must stay."""
 
 
 def image_tensor(images: NDArray[np.uint8]) -> torch.Tensor:
@@ -90,7 +90,7 @@ def kind_for(size: int) -> Kind:
     """
     if isinstance(size, bool) or not isinstance(size, int) or not MIN_SIZE <= size <= MAX_SIZE:
         raise UserError(f"size is {size!r}", expected=f"pixels per side, from {MIN_SIZE} to {MAX_SIZE}, such as 64")
-    return "blend" if size >= MIN_UNET else "digit"
+    return "blend" if size >= MIN_BLEND else "digit"
 
 
 def check_width(width: int) -> None:
@@ -123,13 +123,14 @@ def networks_for(size: int, width: int, *, seed: int, kind: Kind | None = None) 
     Examples
     --------
     >>> type(networks_for(32, 4, seed=0).a_to_b).__name__, type(networks_for(16, 4, seed=0).a_to_b).__name__
-    ('BlendingUNet', 'DigitGenerator')
+    ('BlendingGenerator', 'DigitGenerator')
     """
     check_width(width)
-    usual = kind_for(size)
-    if (kind or usual) != "digit":
-        blend = (kind or usual) == "blend"
-        return photo_networks(size, width, seed=seed, discriminator_width=width, blend=blend)
+    kind = kind or kind_for(size)
+    if kind == "blend":
+        return blending_networks(size, width, seed=seed)
+    if kind == "unet":
+        return photo_networks(size, width, seed=seed, discriminator_width=width)
     # by its running statistics and by those of a batch, a generator with BatchNorm would translate otherwise
     return digit_networks(size, width, seed=seed, norm="group")
 
@@ -165,7 +166,17 @@ def digit_networks(
     return CycleGAN(*(prepare(network) for network in seeded(seed, build)))
 
 
-def photo_networks(size: int, width: int, *, seed: int, discriminator_width: int, blend: bool = False) -> CycleGAN:
+def blending_networks(size: int, width: int, *, seed: int) -> CycleGAN:
+    """`BlendingGenerator` and `ScaleDiscriminator` of twice its width, which costs little, laid out for speed."""
+
+    def build() -> list[nn.Module]:
+        generators = [BlendingGenerator(size, width=width) for _ in range(2)]
+        return generators + [ScaleDiscriminator(width=2 * width) for _ in range(2)]
+
+    return CycleGAN(*(prepare(network) for network in seeded(seed, build)))
+
+
+def photo_networks(size: int, width: int, *, seed: int, discriminator_width: int) -> CycleGAN:
     """The paper's networks for faces, UNet and PatchGAN, laid out for speed.
 
     Parameters
@@ -176,12 +187,10 @@ def photo_networks(size: int, width: int, *, seed: int, discriminator_width: int
         Channels of the first layers of generators and discriminators; the paper has 64 in both.
     seed : int
         Of the initial weights.
-    blend : bool
-        Generators blend their picture into the one that came in, unlike the paper's.
     """
 
     def build() -> list[nn.Module]:
-        generators = [(BlendingUNet if blend else UNetGenerator)(size, width=width) for _ in range(2)]
+        generators = [UNetGenerator(size, width=width) for _ in range(2)]
         return generators + [PatchDiscriminator(width=discriminator_width) for _ in range(2)]
 
     return CycleGAN(*(prepare(network) for network in seeded(seed, build)))

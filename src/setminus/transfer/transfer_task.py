@@ -34,6 +34,8 @@ from setminus.transfer.networks import signed
 __all__ = ["CLAMP", "Judge", "OrthogonalRatio", "PairRatio", "TransferConfig", "TransferTask", "orthogonal_adversarial"]
 
 ROWS_AT_ONCE = 500
+PENALTY_EVERY = 8
+"""Steps between two gradient penalties, each of which costs as much as the discriminators' whole step."""
 CLAMP = (1 / 9, 9.0)
 """Bounds on r: the ratio of the paper's colored digits, p(z2|A) / p(z2|B) = 0.9 / 0.1."""
 
@@ -153,6 +155,12 @@ class TransferConfig:
         Images of each domain.
     rate : float
         Of Adam, for both players.
+    discriminator_pace : float
+        The discriminators' rate over the generators'.
+    betas : (float, float)
+        Of Adam.
+    penalty : float
+        Weight of the discriminators' `gradient_penalty`; it is taken every eighth step, with eight times the weight.
     weights : CycleGANWeights
     seed : int
         Of the batches.
@@ -169,6 +177,9 @@ class TransferConfig:
 
     batch_size: int = 128
     rate: float = 2e-4
+    discriminator_pace: float = 1.0
+    betas: tuple[float, float] = (0.5, 0.999)
+    penalty: float = 0.0
     weights: CycleGANWeights = field(default_factory=CycleGANWeights)
     seed: int = 0
     plain_steps: int = 0
@@ -234,9 +245,12 @@ class TransferTask(Task):
             # among the modules, so that it goes to the device where the images are
             self.modules["log_ratio"] = log_ratio
         self.optimizers: Mapping[str, torch.optim.Optimizer] = {
-            "generators": adam(networks.generators.parameters(), config.rate),
-            "discriminators": adam(networks.discriminators.parameters(), config.rate),
+            "generators": adam(networks.generators.parameters(), config.rate, betas=config.betas),
+            "discriminators": adam(
+                networks.discriminators.parameters(), config.rate * config.discriminator_pace, betas=config.betas
+            ),
         }
+        self.penalty: float = config.penalty * PENALTY_EVERY
         self.keep: float = config.keep
         weights: list[torch.Tensor | None] = [None, None]
         self.adversarial: AdversarialTerm = plain_adversarial
@@ -256,7 +270,15 @@ class TransferTask(Task):
         if self.keep and "log_ratio" in self.modules:
             reals: dict[Direction, torch.Tensor] = {"a_to_b": real_a, "b_to_a": real_b}
             adversarial = keeping_adversarial(adversarial, self.modules["log_ratio"], reals, self.keep)
-        terms = cyclegan_step(self.networks, real_a, real_b, loop.update, weights=self.weights, adversarial=adversarial)
+        terms = cyclegan_step(
+            self.networks,
+            real_a,
+            real_b,
+            loop.update,
+            weights=self.weights,
+            adversarial=adversarial,
+            penalty=self.penalty if loop.index % PENALTY_EVERY == 0 else 0.0,
+        )
         loop.log(**terms)
 
     def rate(self, step: int) -> float:

@@ -14,7 +14,16 @@ from setminus.nn.cyclegan import CycleGAN
 from setminus.transfer.factor_classifiers import FactorClassifiers, Role
 from setminus.transfer.networks import signed, translate
 
-__all__ = ["DIRECTIONS", "TranslationJudge", "Verdict", "edge_correlation", "kernel_distance", "verdict", "worst"]
+__all__ = [
+    "DIRECTIONS",
+    "TranslationJudge",
+    "Verdict",
+    "edge_correlation",
+    "fine_contrast",
+    "kernel_distance",
+    "verdict",
+    "worst",
+]
 
 DIRECTIONS = ("a_to_b", "b_to_a")
 Floats = NDArray[np.float64]
@@ -25,14 +34,20 @@ GOOD = 0.9
 """Fraction of pictures that change, and that keep what they must, from which on a direction is good."""
 BAD = 0.75
 """Below this fraction of pictures that keep what they must, a translation that no longer improves is not usable."""
-MIN_STRUCTURE = 0.1
-"""How much more of its own edges a translated picture must have than of another picture's."""
+MIN_MATCHED = 0.75
+"""Fraction of pictures whose translation must have more of their own edges than of another picture's."""
+SAME_EDGES = 0.9
+"""Correlation of the edges of two pictures from which on their outlines are the same."""
+MAX_GRAIN = 1.5
+"""A direction with more fine contrast than real pictures by this factor is noise, with less it is blur."""
 MAX_DISTANCE = 0.1
 """A direction whose distance from real pictures is above this, beyond chance, is not good."""
 IMPROVES = 0.05
 """A fraction that rose by this much over the second half of the training is still rising."""
 UNSURE = 0.05
 """Quantile of the log odds of real pictures below which a translation does not count as changed."""
+INVISIBLE = 0.05
+"""Contrast of a pixel with the four next to it that nobody sees: 1.5 of 255 levels from each."""
 TINY = 1e-9
 RESAMPLES = 200
 """Of the pictures, for the interval of the distance."""
@@ -80,9 +95,13 @@ class TranslationJudge:
             to change that get the other's, as clearly as all but 5 % of its real pictures have it; "kept", the fraction
             whose other factor stays; "domain", the fraction classified as the other domain; "structure" and
             "unrelated", the mean correlation of the edges of a picture with those of its translation, and with those
-            of the next picture's.
+            of the next picture's; "matched", the fraction of pictures with more of the former: 0.5 where translations
+            have nothing to do with their pictures; "grain", the `fine_contrast` of translations over that of real
+            pictures of the other domain, with weights as in `distances`: above 1 for noise, below 1 for blur.
         """
         scores = {}
+        contrast = {direction: fine_contrast(real.numpy()) for direction, real in self.real.items()}
+        weights = self._weights()
         for own, direction in enumerate(DIRECTIONS):
             real, before = self.real[direction], self.before[direction]
             translated = translate(getattr(networks, direction), real)
@@ -90,13 +109,21 @@ class TranslationJudge:
             has_own = before[self.moves].argmax(1) == own
             rows = has_own if has_own.any() else np.ones_like(has_own)
             odds = _odds(after[self.moves]) * (1 if own == 0 else -1)
-            fakes = translated.numpy()
+            fakes, other = translated.numpy(), DIRECTIONS[1 - own]
+            usual = np.average(contrast[other], weights=weights[other])
+            own_edges, others_edges = (
+                edge_correlation(real.numpy(), made) for made in (fakes, np.roll(fakes, 1, axis=0))
+            )
+            # pictures with the same outlines cannot be told apart by them
+            distinct = edge_correlation(real.numpy(), np.roll(real.numpy(), 1, axis=0)) < SAME_EDGES
             shares = {
                 "changed": np.mean(odds[rows] >= self.clear[1 - own]),
                 "kept": np.mean(after[self.stays].argmax(1) == before[self.stays].argmax(1)),
                 "domain": np.mean(after["domain"].argmax(1) != own),
-                "structure": edge_correlation(real.numpy(), fakes).mean(),
-                "unrelated": edge_correlation(real.numpy(), np.roll(fakes, 1, axis=0)).mean(),
+                "structure": own_edges.mean(),
+                "unrelated": others_edges.mean(),
+                "matched": np.mean((own_edges > others_edges)[distinct]) if distinct.any() else 1.0,
+                "grain": np.exp(np.average(fine_contrast(fakes), weights=weights[direction]) - usual),
             }
             scores[direction] = {name: round(float(share), 4) for name, share in shares.items()}
         return scores
@@ -114,9 +141,7 @@ class TranslationJudge:
             like the real ones, 1 for no change; and its "distance_interval" (95 %, by resampled pictures).
         """
         features = {direction: self._features(real) for direction, real in self.real.items()}
-        weights = {
-            direction: np.exp(self.before[direction][self.side][:, 1 - own]) for own, direction in enumerate(DIRECTIONS)
-        }
+        weights = self._weights()
         found = {}
         for direction, other in zip(DIRECTIONS, DIRECTIONS[::-1], strict=True):
             fakes = self._features(translate(getattr(networks, direction), self.real[direction]))
@@ -128,6 +153,12 @@ class TranslationJudge:
                 "distance_interval": [round(limit / before, 4) for limit in interval],
             }
         return found
+
+    def _weights(self) -> dict[str, Floats]:
+        """The probability of the other domain given what is kept, for the pictures of each direction."""
+        return {
+            direction: np.exp(self.before[direction][self.side][:, 1 - own]) for own, direction in enumerate(DIRECTIONS)
+        }
 
     def _features(self, images: torch.Tensor) -> Floats:
         network = self.classifiers.modules["judge_domain"].features
@@ -189,6 +220,33 @@ def edge_correlation(before: NDArray[np.float32], after: NDArray[np.float32]) ->
     return np.asarray(np.divide(product, scale, out=np.zeros_like(product), where=scale > 0))
 
 
+def fine_contrast(pictures: NDArray[np.float32]) -> Floats:
+    """The mean log contrast of the pixels of each picture with the four next to them.
+
+    In logs, since a few edges must not hide noise on all the ground between them.
+
+    Parameters
+    ----------
+    pictures : float array of shape (n, channels, height, width)
+        In [-1, 1].
+
+    Returns
+    -------
+    float array of shape (n,)
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> flat, noisy = (rng.normal(0, scale, size=(1, 3, 8, 8)).astype(np.float32) for scale in (0.01, 0.2))
+    >>> bool(fine_contrast(noisy)[0] > fine_contrast(flat)[0] + 1)
+    True
+    """
+    middle = 4 * pictures[..., 1:-1, 1:-1].astype(np.float64)
+    around = pictures[..., :-2, 1:-1] + pictures[..., 2:, 1:-1] + pictures[..., 1:-1, :-2] + pictures[..., 1:-1, 2:]
+    contrast = np.abs(middle - around).mean(axis=1).reshape(len(pictures), -1)
+    return np.asarray(np.log(contrast + INVISIBLE).mean(axis=1))
+
+
 def _edges(pictures: NDArray[np.float32]) -> Floats:
     colors = pictures.astype(np.float64)
     down, across = np.diff(colors, axis=2)[..., :-1], np.diff(colors, axis=3)[:, :, :-1]
@@ -200,10 +258,12 @@ Weighted = tuple[Floats, Floats]
 
 
 def kernel_distance(one: Weighted, other: Weighted, seed: int = 0) -> tuple[float, list[float]]:
-    """The kernel inception distance (Binkowski et al. 2018), here of any features, and its 95 % bootstrap interval.
+    """The squared maximum mean discrepancy (Gretton et al. 2012) of features, and its 95 % bootstrap interval.
 
-    The unbiased squared maximum mean discrepancy with the kernel ``(x . y / d + 1) ** 3``, of features that are scaled
-    by the standard deviation in `other`. It is 0 on average where both have one distribution, hence may be negative.
+    Unbiased, hence 0 on average where both have one distribution, and possibly negative. Its kernel is
+    ``exp(-|x - y|**2 / (2 * median**2))``, with the median distance of two pictures of `other`, of features that are
+    scaled by their standard deviation there. Unlike the cubic kernel of the kernel inception distance it is bounded: a
+    few strange pictures count as a few.
 
     Parameters
     ----------
@@ -226,7 +286,9 @@ def kernel_distance(one: Weighted, other: Weighted, seed: int = 0) -> tuple[floa
     """
     scale = other[0].std(axis=0) + 1e-6
     x, y = one[0] / scale, other[0] / scale
-    kernels = [(left @ right.T / x.shape[1] + 1) ** 3 for left, right in ((x, x), (y, y), (x, y))]
+    squared = [_squared_distances(left, right) for left, right in ((x, x), (y, y), (x, y))]
+    usual = max(float(np.median(squared[1][~np.eye(len(y), dtype=bool)])) if len(y) > 1 else 1.0, TINY)
+    kernels = [np.exp(-one / (2 * usual)) for one in squared]
     rng = np.random.default_rng(seed)
     whole = _discrepancy(kernels, one[1], other[1])
     drawn = []
@@ -236,6 +298,10 @@ def kernel_distance(one: Weighted, other: Weighted, seed: int = 0) -> tuple[floa
         drawn.append(_discrepancy(kernels, one[1] * counts[0], other[1] * counts[1]))
     low, high = np.quantile(drawn, [0.025, 0.975])
     return whole, [float(low), float(high)]
+
+
+def _squared_distances(x: Floats, y: Floats) -> Floats:
+    return np.asarray(((x**2).sum(axis=1)[:, None] + (y**2).sum(axis=1) - 2 * x @ y.T).clip(0))
 
 
 def _discrepancy(kernels: Sequence[Floats], v: Floats, w: Floats) -> float:
@@ -254,9 +320,9 @@ def verdict(scores: Mapping[str, Any], curve: Sequence[Mapping[str, Any]] = ()) 
     Parameters
     ----------
     scores : mapping
-        `changed` and `kept`, fractions of held-out pictures; `structure` and `unrelated`, the correlation of the edges
-        of a picture with its own translation, and with another picture's; `distance_interval`, that of the distance
-        from real pictures of the other domain, where it was measured.
+        `changed` and `kept`, fractions of held-out pictures; `matched`, the fraction whose translation has their own
+        edges rather than another picture's; `grain`, the fine contrast of translations over that of real pictures;
+        `distance_interval`, that of the distance from real pictures of the other domain, where it was measured.
     curve : sequence of mapping
         The scores at evaluations during training, the last of them at its end.
 
@@ -266,19 +332,22 @@ def verdict(scores: Mapping[str, Any], curve: Sequence[Mapping[str, Any]] = ()) 
 
     Examples
     --------
-    >>> verdict({"changed": 0.97, "kept": 0.99, "structure": 0.8, "unrelated": 0.2})
+    >>> verdict({"changed": 0.97, "kept": 0.99, "matched": 0.98, "grain": 1.1})
     'good'
-    >>> verdict({"changed": 0.97, "kept": 0.31, "structure": 0.8, "unrelated": 0.2})
+    >>> verdict({"changed": 0.97, "kept": 0.31, "matched": 0.98, "grain": 1.1})
     'do not use'
+    >>> verdict({"changed": 0.97, "kept": 0.99, "matched": 0.98, "grain": 2.5})
+    'train longer'
     """
-    content = scores["structure"] - scores["unrelated"] >= MIN_STRUCTURE
+    content = scores["matched"] >= MIN_MATCHED
     # noise may satisfy classifiers of both factors, and is far from real pictures
-    real = scores.get("distance_interval", [0.0])[0] <= MAX_DISTANCE
+    near = scores.get("distance_interval", [0.0])[0] <= MAX_DISTANCE
+    real = near and 1 / MAX_GRAIN <= scores["grain"] <= MAX_GRAIN
     if content and real and min(scores["changed"], scores["kept"]) >= GOOD:
         return "good"
     # as it was halfway, where the learning rate began to fall
     middle = curve[(len(curve) - 1) // 2] if len(curve) > 1 else None
-    rising = middle is not None and any(scores[name] - middle[name] >= IMPROVES for name in ("kept", "structure"))
+    rising = middle is not None and any(scores[name] - middle[name] >= IMPROVES for name in ("kept", "matched"))
     if (scores["kept"] < BAD or not content) and not rising:
         return "do not use"
     return "train longer"
