@@ -1,5 +1,6 @@
 """What progress looks like: lines that are drawn over on a terminal, and a few plain lines elsewhere."""
 
+import inspect
 import io
 import json
 import os
@@ -7,12 +8,14 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import MISSING, dataclass, fields
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from setminus.commands import terminal as module
-from setminus.commands.terminal import Display, check_folder, check_outputs
+from setminus.commands.terminal import Display, check_folder, check_outputs, configured
 from setminus.errors import UserError
 from setminus.progress import listen, tracked
 
@@ -194,6 +197,31 @@ def test_an_audit_against_infinity_is_refused(command, scored):
 def test_the_label_does_not_judge_itself(command, scored, option):
     common = ("audit", scored, *FIT, "--positive", "high")
     refused(command(*common, "--score", "p", option, "income"), "is both the label and the")
+
+
+@pytest.mark.parametrize("name", ["fit", "audit", "monitor", "adapt"])
+def test_every_field_of_a_config_is_an_option_with_its_default(name):
+    """A default that differs between the command and Python would be a second truth."""
+    module = import_module(f"setminus.commands.{name}")
+    kind = getattr(module, f"{name.capitalize()}Config")
+    options = {one.name: one.default for one in inspect.signature(getattr(module, name)).parameters.values()}
+    options |= {"trusted": options.get("trust")}
+    given = {field: "x" if value is inspect.Parameter.empty else value for field, value in options.items()}
+    config = configured(kind, {**given, "ignore": ["sex"]})
+    assert getattr(config, "ignore", ("sex",)) == ("sex",)
+    for one in fields(kind):
+        assert one.default is MISSING or getattr(config, one.name) == one.default, one.name
+
+
+def test_a_config_holds_plain_values():
+    @dataclass
+    class Config:
+        table: str
+        drop: tuple[str, ...] = ()
+        test: str | None = None
+
+    assert configured(Config, {"table": Path("t.csv"), "drop": ["a"], "test": None}) == Config("t.csv", ("a",))
+    assert configured(Config, {"table": Path("t.csv"), "drop": None, "test": None, "more": 1}) == Config("t.csv")
 
 
 def test_outputs_are_checked_against_each_other_and_the_inputs(tmp_path):

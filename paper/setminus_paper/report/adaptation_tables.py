@@ -360,7 +360,9 @@ def _comparisons(frame: pd.DataFrame, rule: str) -> list[tuple[Any, ...]]:
         first = some.groupby("method", sort=False).last()
         for upper, lower in permutations(first.index, 2):
             expected = first.paper[upper] - first.paper[lower]
-            gains = difference(some, upper, lower, rule) if expected > 0 else ()
+            if not expected > 0:
+                continue
+            gains = difference(some, upper, lower, rule)
             if len(gains):
                 values = tuple(gains[["difference", "low", "high"]].iloc[0])
                 found.append((pair, first.label, upper, lower, values, expected))

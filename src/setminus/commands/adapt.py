@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from setminus.adaptation.adapter_parameters import Estimate, Method, PredictPrior, check_parameters
 from setminus.commands import ExitCode, options
 from setminus.commands.filing import write_outputs
-from setminus.commands.terminal import Display, beside, check_outputs, finite, typed_command, usage
+from setminus.commands.terminal import Display, beside, check_outputs, configured, finite, typed_command, usage
 from setminus.progress import listen, seconds_by_name, tracked
 from setminus.records import Record, run_record, to_json
 
@@ -115,7 +115,7 @@ def adapt(
 
     Example: setminus adapt hospital_a.csv hospital_b.csv --label outcome --out adapted.skops
     """
-    config = options.configured(AdaptConfig, locals())
+    config = configured(AdaptConfig, locals())
     file, page = beside(out, "adaptation.json"), beside(out, "report.html")
     files = {"record": file, "page": page, "model": out}
     check_outputs(files, [source, target], force=force)

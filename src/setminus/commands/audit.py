@@ -10,7 +10,7 @@ import typer
 
 from setminus.commands import ExitCode, options
 from setminus.commands.filing import Filing, write_outputs
-from setminus.commands.terminal import Display, check_outputs, echo, finite, typed_command
+from setminus.commands.terminal import Display, check_outputs, configured, echo, finite, typed_command
 from setminus.core import Agg, Constraint
 from setminus.errors import UserError
 from setminus.progress import listen, seconds_by_name, tracked
@@ -147,7 +147,7 @@ def audit(
 
     Example: setminus audit scored.parquet --label income --ignore sex --score p --certify 0.1
     """
-    config = options.configured(AuditConfig, locals())
+    config = configured(AuditConfig, locals())
     files = {"record": out, "page": page, "card": card, "pdf": pdf, "junit": junit, "sarif": sarif}
     outputs = "--out, --page, --card, --pdf, --junit or --sarif"
     check_outputs(files, [table, model, notes], option=outputs, force=force)

@@ -11,7 +11,7 @@ import typer
 
 from setminus.commands import options
 from setminus.commands.filing import Filing, write_outputs
-from setminus.commands.terminal import Display, beside, check_outputs, finite, typed_command, usage
+from setminus.commands.terminal import Display, beside, check_outputs, configured, finite, typed_command, usage
 from setminus.core import Agg, Constraint, ConstraintOver
 from setminus.errors import UserError
 from setminus.progress import listen, tracked
@@ -234,7 +234,7 @@ def fit(
 
     Example: setminus fit adult.csv --label income --ignore sex --out model.skops
     """
-    config = options.configured(FitConfig, {**locals(), "confidence": confidence or None, "trusted": trust})
+    config = configured(FitConfig, {**locals(), "confidence": confidence or None, "trusted": trust})
     audit_file, page = beside(out, "audit.json"), beside(out, "report.html")
     files = {"record": audit_file, "page": page, "card": card, "pdf": pdf, "model": out}
     check_outputs(files, [table, Path(full), test, notes], force=force)

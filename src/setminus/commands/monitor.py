@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 from setminus.commands import ExitCode, options
-from setminus.commands.terminal import Display, check_outputs, echo, finite, typed_command
+from setminus.commands.terminal import Display, check_outputs, configured, echo, finite, typed_command
 from setminus.core import Agg, Constraint
 from setminus.errors import UserError
 from setminus.progress import listen, seconds_by_name, tracked
@@ -119,7 +119,7 @@ def monitor(
 
     Example: setminus monitor test_scored.parquet week_12_scored.parquet --label income --ignore sex
     """
-    config = options.configured(MonitorConfig, locals())
+    config = configured(MonitorConfig, locals())
     check_outputs({"record": out}, [reference, new, certificate], force=force)
     display = Display(quiet or json)
     with listen(display):

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal
 
 import typer
 
 from setminus.commands.terminal import finite
 from setminus.core import Agg
-
-Config = TypeVar("Config")
 
 EVIDENCE = "Evidence"
 """Heading of options in the help."""
@@ -96,23 +92,3 @@ Notes = Annotated[
         rich_help_panel=EVIDENCE, help="Markdown file with the reasons for these choices. Its text is in all outputs."
     ),
 ]
-
-
-def configured(kind: type[Config], given: Mapping[str, Any]) -> Config:
-    """The config of a command from its options: each has the name of a field.
-
-    Parameters
-    ----------
-    kind : type
-        A dataclass of plain values.
-    given : mapping
-        The options by name, such as ``locals()`` at the start of the command. Paths become text, lists tuples.
-    """
-    found: dict[str, Any] = {}
-    for one in fields(kind):  # type: ignore[arg-type]
-        value = given[one.name]
-        if value is None and one.default == ():
-            # an option that can be repeated, and was not given
-            value = ()
-        found[one.name] = str(value) if isinstance(value, Path) else tuple(value) if isinstance(value, list) else value
-    return kind(**found)

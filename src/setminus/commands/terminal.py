@@ -1,4 +1,4 @@
-"""What commands share: the check of the files they write, progress on stderr and results on stdout."""
+"""What commands share: configs from options, checks of the files they write, progress on stderr, results on stdout."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -39,6 +40,7 @@ __all__ = [
     "beside",
     "check_folder",
     "check_outputs",
+    "configured",
     "echo",
     "finite",
     "flush",
@@ -46,6 +48,8 @@ __all__ = [
     "typed_command",
     "usage",
 ]
+
+Config = TypeVar("Config")
 
 MAX_LINES = 3
 """Pieces of work within each other that are shown at once."""
@@ -71,6 +75,26 @@ def finite(value: float | None) -> float | None:
     if value is not None and not math.isfinite(value):
         raise typer.BadParameter(f"{value} is not a finite number.")
     return value
+
+
+def configured(kind: type[Config], given: Mapping[str, Any]) -> Config:
+    """The config of a command from its options: each has the name of a field.
+
+    Parameters
+    ----------
+    kind : type
+        A dataclass of plain values.
+    given : mapping
+        The options by name, such as ``locals()`` at the start of the command. Paths become text, lists tuples.
+    """
+    found: dict[str, Any] = {}
+    for one in fields(kind):  # type: ignore[arg-type]
+        value = given[one.name]
+        if value is None and one.default == ():
+            # an option that can be repeated, and was not given
+            value = ()
+        found[one.name] = str(value) if isinstance(value, Path) else tuple(value) if isinstance(value, list) else value
+    return kind(**found)
 
 
 def typed_command(*left_out: str) -> str:
