@@ -334,6 +334,9 @@ class GroupPrincipal(_AttributePrincipal):
 JOINT_FOLDS = 2
 """Folds of the out-of-fold p(u | x) that p(u | x, y) is learned from: each costs a fit of the attribute model."""
 
+JOINT_ROWS = 20_000
+"""Rows at most that learn from the scores of other rows' attribute model, where there are more than `max_rows`."""
+
 NEWTON_GROUPS = 12
 """Groups up to which p(u | x, y) is fitted by Newton's method."""
 
@@ -371,8 +374,8 @@ class ProxyPrincipal(_AttributePrincipal):
     cv : int, default=5
         Folds of the out-of-fold scores of ``method="score"``.
     max_rows : int or None, default=50000
-        Of more rows, a random part of this size trains the attribute model, and other rows what the method learns
-        from its scores: no out-of-fold scores are needed. None takes all.
+        Of more rows, a random part of this size trains the attribute model, and up to 20,000 others train what the
+        method learns from its scores: no out-of-fold scores are needed. None takes all.
 
     Attributes
     ----------
@@ -498,7 +501,7 @@ class ProxyPrincipal(_AttributePrincipal):
         return np.hstack(lifts)
 
     def _parts_of(self, codes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
-        """The rows that train the attribute model, and as many others where these are not all."""
+        """The rows that train the attribute model, and others where these are not all."""
         if self.max_rows is None or len(codes) <= self.max_rows:
             return np.arange(len(codes)), None
         shuffled = np.random.default_rng(0).permutation(len(codes))
@@ -506,8 +509,9 @@ class ProxyPrincipal(_AttributePrincipal):
         sizes = np.bincount(codes)
         place = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         wanted = np.maximum(sizes * self.max_rows / len(codes), np.minimum(RARE_ROWS, sizes / 2))
-        # the rows of a group in two parts, the second as large as the first where there are as many
-        first, second = place < wanted[codes[by_group]], place < 2 * wanted[codes[by_group]]
+        # the rows of a group in two parts; rare groups have as many rows in the second as in the first
+        more = np.maximum(wanted * min(1, JOINT_ROWS / self.max_rows), np.minimum(wanted, RARE_ROWS))
+        first, second = place < wanted[codes[by_group]], place < (wanted + more)[codes[by_group]]
         return np.sort(by_group[first]), np.sort(by_group[second & ~first])
 
     def _out_of_fold(self, model: Any, X: Any, attribute: NDArray[Any], sample_weight: Any, cv: int) -> Proba:

@@ -344,15 +344,18 @@ def _as_it_is(problem: Problem, log_proba: Floats) -> Found:
 def _thresholds(problem: Problem, log_proba: Floats) -> Found:
     odds = log_proba[:, 1] - log_proba[:, 0]
     tries = THRESHOLDS if problem.counted is not None else ASKED
-    ranked = np.sort(odds)
+    order = np.argsort(odds)
+    ranked = odds[order]
     at = np.unique(ranked[np.round(np.linspace(0, len(ranked) - 1, tries)).astype(np.intp)])
     # between two rows, never on one: rounding cannot change a decision
     cuts = np.unique(np.concatenate([[at[0] - 1], (at[:-1] + at[1:]) / 2, [at[-1] + 1], [0.0]]))
     cuts = cuts[np.isfinite(cuts)] if problem.sees_decisions else np.zeros(1)
-    above = np.searchsorted(cuts, odds, side="right")  # how many cuts a row lies above
+    # how many cuts a row lies above, in the order of the rows' odds
+    ends = np.concatenate([[0], np.searchsorted(ranked, cuts), [len(ranked)]])
+    above = np.repeat(np.arange(len(cuts) + 1), np.diff(ends))
     shape = (len(cuts) + 1, problem.n_groups, 2)
-    cells = np.ravel_multi_index((above, problem.group_codes, problem.y_codes), shape)
-    counts = np.bincount(cells, problem.weights, minlength=int(np.prod(shape))).reshape(shape)
+    cells = np.ravel_multi_index((above, problem.group_codes[order], problem.y_codes[order]), shape)
+    counts = np.bincount(cells, problem.weights[order], minlength=int(np.prod(shape))).reshape(shape)
     positive = counts[::-1].cumsum(axis=0)[::-1][1:]  # rows above cut i are those above more than i cuts
     # summed, not subtracted: the rounding error of a difference would show as a gap
     tables = np.stack([counts.cumsum(axis=0)[:-1], positive], axis=-1)
