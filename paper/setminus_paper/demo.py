@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from setminus.commands.demo import Part, Records, Summary
 from setminus.progress import tracked
 from setminus_paper.data.images import load_images
-from setminus_paper.figures import summary_of, title_of
-from setminus_paper.reproduce import run_experiment
+from setminus_paper.reproduce import run_experiment, summary_of, title_of
 from setminus_paper.run import execute
 
 if TYPE_CHECKING:

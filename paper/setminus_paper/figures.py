@@ -1,29 +1,19 @@
-"""What is shown of an experiment: its title, charts, picture and numbers, and its section of the page."""
+"""The charts of an experiment, and the section of the page that shows a claim."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from setminus.charts.chart import Chart
-from setminus.charts.picture import draw
 from setminus.charts.vega import figures
 from setminus.files import atomic_write
 from setminus.report.page import same_experiment
-from setminus_paper.reproduce import load_view
+from setminus_paper.reproduce import load_view, summary_of, title_of
 
-__all__ = [
-    "charts_of",
-    "draw_picture",
-    "laboratory_section",
-    "reduce_colors",
-    "seeds_of",
-    "summary_of",
-    "title_of",
-]
+__all__ = ["charts_of", "laboratory_section", "reduce_colors", "seeds_of"]
 
 Records = Sequence[dict[str, Any]]
 
@@ -32,43 +22,12 @@ HEADINGS = {
     "numbers": ("Numbers", "Beside what was expected"),
     "repeat": ("Repeat", "Run it again"),
 }
-KINDS = {"fig": "Figure", "prop": "Proposition", "theorem": "Theorem", "table": "Table"}
-
-
-def title_of(name: str) -> str:
-    """An experiment's name in words.
-
-    Examples
-    --------
-    >>> title_of("fig2a"), title_of("prop4"), title_of("pitfalls")
-    ('Figure 2a', 'Proposition 4', 'Pitfalls')
-    """
-    kind = re.fullmatch(r"([a-z]+?)(\d+[a-z]?)", name)
-    if kind and kind[1] in KINDS:
-        return f"{KINDS[kind[1]]} {kind[2]}"
-    return name.replace("_", " ").capitalize()
 
 
 def charts_of(records: Records) -> list[Chart]:
     """The charts of one experiment's records, by the module that has its name."""
     charts: list[Chart] = load_view(records[0]["name"]).charts(list(records))
     return charts
-
-
-def draw_picture(name: str, records: Records, path: str | os.PathLike[str]) -> bool:
-    """Draw the picture of a figure, a table or a claim as PNG; whether there was anything to draw.
-
-    Its module has a `draw` of its own, or `charts` of which as many stand side by side as its `PER_ROW` says, or three.
-    The records may be those of another experiment, such as the table that a figure shows images of.
-    """
-    module = load_view(name)
-    if hasattr(module, "draw"):
-        module.draw(list(records), path)
-        return True
-    charts = module.charts(list(records))
-    if charts:
-        draw(charts, path, columns=int(getattr(module, "PER_ROW", 3)))
-    return bool(charts)
 
 
 def reduce_colors(path: str | os.PathLike[str]) -> None:
@@ -79,12 +38,6 @@ def reduce_colors(path: str | os.PathLike[str]) -> None:
         reduced = picture.convert("RGB").quantize(128, dither=Image.Dither.NONE)
     with atomic_write(path) as partial:
         reduced.save(partial, "PNG", optimize=True)
-
-
-def summary_of(records: Records) -> list[tuple[str, str, str]]:
-    """Rows of (quantity, expected, measured)."""
-    rows: list[tuple[str, str, str]] = load_view(records[0]["name"]).summary(list(records))
-    return rows
 
 
 def laboratory_section(records: Records) -> dict[str, Any]:

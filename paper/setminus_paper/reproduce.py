@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -25,6 +27,7 @@ __all__ = [
     "GROUPS",
     "LABORATORY",
     "VIEWS",
+    "draw_picture",
     "find_names",
     "load_experiment",
     "load_view",
@@ -32,6 +35,8 @@ __all__ = [
     "records_of",
     "reproduce",
     "run_experiment",
+    "summary_of",
+    "title_of",
 ]
 
 LABORATORY = (
@@ -72,6 +77,7 @@ default) stand side by side in a picture, or ``draw(records, path)`` for a pictu
 """
 GROUPS: dict[str, tuple[str, ...]] = {"laboratory": LABORATORY, "fairness": FAIRNESS}
 """Names that stand for several experiments."""
+KINDS = {"fig": "Figure", "prop": "Proposition", "theorem": "Theorem", "table": "Table"}
 
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
@@ -232,6 +238,44 @@ def load_view(name: str) -> Any:
     return import_module(VIEWS.get(known, EXPERIMENTS[known]))
 
 
+def title_of(name: str) -> str:
+    """An experiment's name in words.
+
+    Examples
+    --------
+    >>> title_of("fig2a"), title_of("prop4"), title_of("pitfalls")
+    ('Figure 2a', 'Proposition 4', 'Pitfalls')
+    """
+    kind = re.fullmatch(r"([a-z]+?)(\d+[a-z]?)", name)
+    if kind and kind[1] in KINDS:
+        return f"{KINDS[kind[1]]} {kind[2]}"
+    return name.replace("_", " ").capitalize()
+
+
+def summary_of(records: Sequence[Record]) -> list[tuple[str, str, str]]:
+    """Rows of (quantity, expected, measured)."""
+    rows: list[tuple[str, str, str]] = load_view(records[0]["name"]).summary(list(records))
+    return rows
+
+
+def draw_picture(name: str, records: Sequence[Record], path: str | os.PathLike[str]) -> bool:
+    """Draw the picture of a figure, a table or a claim as PNG; whether there was anything to draw.
+
+    Its module has a `draw` of its own, or `charts` of which as many stand side by side as its `PER_ROW` says, or three.
+    The records may be those of another experiment, such as the table that a figure shows images of.
+    """
+    from setminus.charts.picture import draw
+
+    module = load_view(name)
+    if hasattr(module, "draw"):
+        module.draw(list(records), path)
+        return True
+    charts = module.charts(list(records))
+    if charts:
+        draw(charts, path, columns=int(getattr(module, "PER_ROW", 3)))
+    return bool(charts)
+
+
 def records_of(name: str) -> str:
     """The experiment whose records are shown under a name: mostly itself."""
     source: str = getattr(load_experiment(name), "RECORDS_OF", name)
@@ -344,8 +388,6 @@ def _recorded(file: Path) -> list[dict[str, Any]]:
 
 def _show(name: str, records: list[dict[str, Any]], file: Path, folder: Path, display: Display, *, page: bool) -> None:
     """The numbers in the terminal, the charts as a picture, and the page; then the paths of all."""
-    from setminus_paper.figures import draw_picture, summary_of, title_of
-
     display.table((title_of(name), "paper, or exact", "measured"), summary_of(records))
     display.say("")
     paths = [file]

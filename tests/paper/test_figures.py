@@ -6,7 +6,8 @@ import sys
 import numpy as np
 import pytest
 from PIL import Image
-from setminus_paper.figures import draw_picture, laboratory_section, reduce_colors, title_of
+from setminus_paper.figures import laboratory_section, reduce_colors
+from setminus_paper.reproduce import draw_picture, title_of
 
 from setminus.report.page import build_page, made_by
 

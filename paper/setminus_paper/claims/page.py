@@ -9,9 +9,9 @@ from pathlib import Path
 from setminus.files import atomic_write
 from setminus.records import read_records
 from setminus_paper.claims.over_seeds import Summary
-from setminus_paper.figures import draw_picture, reduce_colors, seeds_of
+from setminus_paper.figures import reduce_colors, seeds_of
 from setminus_paper.pages import render
-from setminus_paper.reproduce import LABORATORY, load_view, records_of
+from setminus_paper.reproduce import LABORATORY, draw_picture, load_view, records_of
 
 __all__ = ["RECORDS", "build"]
 

@@ -14,7 +14,6 @@ from setminus.adaptation.label_shift import mix_distance
 from setminus.charts.chart import SIGNS, Bars, Chart, Line, Mark, Points, Rule, kind_colours
 from setminus.charts.vega import Figure, figures
 from setminus.report.page import same_experiment
-from setminus_paper.figures import title_of
 from setminus_paper.report.adaptation_tables import (
     CHOSEN,
     ESTIMATES,
@@ -37,6 +36,7 @@ from setminus_paper.report.adaptation_tables import (
     shift_rows,
     summary,
 )
+from setminus_paper.reproduce import title_of
 from setminus_paper.tables import mean_spread
 
 __all__ = [

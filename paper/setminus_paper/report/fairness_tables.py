@@ -15,7 +15,7 @@ from scipy.special import stdtrit
 from setminus.charts.chart import Bars, Chart, Line, Mark, Points, chart_in_words, chart_table
 from setminus.charts.vega import Figure, figures
 from setminus.report.page import same_experiment
-from setminus_paper.figures import title_of
+from setminus_paper.reproduce import title_of
 from setminus_paper.tables import mean_spread, to_frame
 
 __all__ = [

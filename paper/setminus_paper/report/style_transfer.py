@@ -11,10 +11,10 @@ import pandas as pd
 from setminus.charts.chart import Chart, Line
 from setminus.charts.vega import figures
 from setminus.report.page import same_experiment
-from setminus_paper.figures import title_of
 from setminus_paper.pages import render
 from setminus_paper.published import TABLE1
 from setminus_paper.report.sample_grids import sample_grids
+from setminus_paper.reproduce import title_of
 from setminus_paper.tables import mean_spread, to_frame
 
 __all__ = ["SCORES", "charts", "notes", "rows_of", "scores_of", "style_transfer_section", "summary"]

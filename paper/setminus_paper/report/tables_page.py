@@ -8,12 +8,12 @@ from typing import Any
 
 from setminus.files import atomic_write
 from setminus.records import read_records
-from setminus_paper.figures import draw_picture
 from setminus_paper.pages import markdown_table, render
 from setminus_paper.report import adaptation_tables as adaptation
 from setminus_paper.report import fairness_tables as fairness
 from setminus_paper.report import style_transfer as transfer
 from setminus_paper.report.adaptation_tables import CHOSEN, ESTIMATES, PAPER_SHIFT, RULES
+from setminus_paper.reproduce import draw_picture
 
 __all__ = ["RECORDS", "build", "write"]
 

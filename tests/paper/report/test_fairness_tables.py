@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from setminus_paper.figures import charts_of, summary_of
+from setminus_paper.figures import charts_of
 from setminus_paper.report.fairness_tables import (
     _frontier,
     charts,
@@ -14,6 +14,7 @@ from setminus_paper.report.fairness_tables import (
     rows_of,
     summary,
 )
+from setminus_paper.reproduce import summary_of
 
 from setminus.charts.chart import SIGNS, places
 from setminus.report.page import build_page
