@@ -58,6 +58,7 @@ def run(most: int, records: Path = RECORDS, first: int = FIRST, seed: int = 0) -
             "config": {"rows": rows, "row_group": GROUP},
             "seed": seed,
             "versions": versions("numba", "pyarrow"),
+            "command": f"python -m benchmarks scaling --rows {most}",
             "metrics": costs,
             "seconds": round(time.perf_counter() - start, 3),
         }

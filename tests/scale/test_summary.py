@@ -88,9 +88,9 @@ def test_billions_of_possible_combinations_of_which_few_exist(tmp_path):
 
 def test_more_combinations_than_a_grouping_has_are_refused(rows, monkeypatch, tmp_path):
     table = put(rows, tmp_path / "in.parquet")
-    monkeypatch.setattr("setminus.scale.summary.MAX_CELLS", N)
+    monkeypatch.setattr("setminus.scale.cells.MAX_CELLS", N)
     assert summarize(table, ["y", "id"], max_rows=10).cells.num_rows == N
-    monkeypatch.setattr("setminus.scale.summary.MAX_CELLS", N - 1)
+    monkeypatch.setattr("setminus.scale.cells.MAX_CELLS", N - 1)
     with pytest.raises(UserError, match=r"in\.parquet has more than 899 combinations of y, id: name columns of few"):
         summarize(table, ["y", "id"], max_rows=10)
 

@@ -211,7 +211,8 @@ def fit(
         int,
         typer.Option(
             min=1000,
-            help="Largest number of rows to use of a Parquet or Arrow file. Of a larger one, random rows are used.",
+            help="Largest number of rows to learn from. All others of a larger Parquet or Arrow file choose the decision, "
+            "certify it and evaluate it, a part at a time.",
         ),
     ] = 1_000_000,
     seed: options.Seed = 0,
@@ -295,7 +296,8 @@ class FitConfig:
         A table to evaluate on; without it, `test_size` of the rows are held out.
     test_size : float
     max_train_rows : int
-        Of a larger Parquet or Arrow file so many random rows are used, for training and evaluation.
+        Of a larger Parquet or Arrow file the classifiers learn from so many rows, at most; all others choose the
+        decision, certify it and evaluate it.
     seed : int
     header : bool, optional
         Whether the first line of the files holds column names; detected by default.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 import warnings
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
     from setminus.commands.fit import FitConfig
+    from setminus.commands.remaining_rows import RemainingRows
     from setminus.commands.table_roles import Rows
     from setminus.estimators.tuned import TunedOrthogonalClassifier
     from setminus.tables.columns import ColumnSummary
-    from setminus.tables.numerals import DecimalSign
     from setminus.tables.reading import Table
 
 __all__ = ["attribute_predictability", "fit_table", "frontier_points"]
@@ -86,15 +86,17 @@ def _fit(config: FitConfig, seconds: dict[str, float], command: str, filing: Fil
     config.check()
     edges, costs = config.edges, config.costs
     with tracked(f"read {Path(config.table).name}"):
-        train, test = _train_and_test(config, edges)
+        train, test, fresh = _train_and_test(config, edges)
         columns = train.features(config.roles)
     model = _model(config, columns, train.X.column_names)
     model.set_params(bins=edges or None, costs=costs)
     labels = config.roles.class_names
     if isinstance(model.full, FrozenEstimator):
         with model_errors(Path(config.full).name):
-            train, labels = train.labelled_by(model.full.classes_, config.roles, Path(config.full).name)
-            test, _ = test.labelled_by(model.full.classes_, config.roles, Path(config.full).name)
+            by_model = partial(_labelled, model.full.classes_, config)
+            _, labels = train.labelled_by(model.full.classes_, config.roles, Path(config.full).name)
+            train, test = by_model(train), by_model(test)
+            fresh = None if fresh is None else replace(fresh, change=by_model)
     model.favorable_label = _favorable(config, train.y, labels)
     features = list(model.full.feature_names_in_) if isinstance(model.full, FrozenEstimator) else _kept(columns)
     if isinstance(model.full, FrozenEstimator):
@@ -102,14 +104,19 @@ def _fit(config: FitConfig, seconds: dict[str, float], command: str, filing: Fil
         with model_errors(Path(config.full).name):
             model.full.predict_proba(train.X.select(features))
     visible = [*dict.fromkeys([*features, *(model.sensitive_columns or ())])]
+    how = f"tune on {model.cv} folds" if fresh is None else f"tune on {fresh.n_rows:,} other rows"
     with (
-        tracked(f"fit, remove {', '.join(config.ignore)}, tune on {model.cv} folds"),
+        tracked(f"fit, remove {', '.join(config.ignore)}, {how}"),
         warnings.catch_warnings(record=True) as caught,
     ):
         warnings.simplefilter("always", UserWarning)
         keyword = {} if model.sensitive_columns else {"sensitive_features": train.groups}
         try:
-            model.fit(train.X.select(visible), train.y, **keyword)
+            if fresh is None:
+                model.fit(train.X.select(visible), train.y, **keyword)
+            else:
+                counted = fresh.fit(model, train, visible)
+                train = replace(train, notes=(*train.notes, fresh.note(counted, len(test))))
         except NotCertified as error:
             raise NotCertified(error.caution, OPTIONS) from None
     test, notes = _known_only(test, model)
@@ -182,27 +189,39 @@ def _fit(config: FitConfig, seconds: dict[str, float], command: str, filing: Fil
     return model, record
 
 
-def _train_and_test(config: FitConfig, edges: dict[str | int, Sequence[float]]) -> tuple[Rows, Rows]:
+def _train_and_test(
+    config: FitConfig, edges: dict[str | int, Sequence[float]]
+) -> tuple[Rows, Rows, RemainingRows | None]:
+    """Rows to learn from and to evaluate on; of a large file also the rows that remain."""
+    from setminus.commands.remaining_rows import draw
     from setminus.commands.table_roles import check_bins, read_rows, split_rows, without_rare_labels
     from setminus.estimators.groupings import Groupings, needed_labels
     from setminus.tables.columns import check_names
     from setminus.tables.reading import open_table
 
-    def rows(path: str, decimal: DecimalSign | None = None) -> Rows:
-        table = open_table(path, header=config.header, encoding=config.encoding, decimal=config.decimal)
-        if table.format != "csv" and (table.n_rows or 0) > config.max_train_rows:
-            return _sampled(table, config)
-        return read_rows(table.like(decimal), config.roles)
+    def opened(path: str) -> Table:
+        return open_table(path, header=config.header, encoding=config.encoding, decimal=config.decimal)
 
-    train = without_rare_labels(rows(config.table), config.roles)
+    table = opened(config.table)
+    fresh: RemainingRows | None = None
+    if table.format != "csv" and (table.n_rows or 0) > config.max_train_rows:
+        train, held_out, fresh = draw(table, config)
+    else:
+        train = without_rare_labels(read_rows(table, config.roles), config.roles)
     check_bins(edges, train.groups)
+    if config.test is None and fresh is not None:
+        return train, held_out, fresh
     if config.test is None:
         known = Groupings(
             config.constraint_over, least=config.min_group_size, small=config.small_groups, bins=edges or None
         )
         needed = needed_labels(config.constraint, len(np.unique(train.y)))
-        return split_rows(train, config.test_size, config.seed, known, needed)
-    test = rows(config.test, train.decimal)
+        return *split_rows(train, config.test_size, config.seed, known, needed), None
+    other = opened(config.test).like(train.decimal)
+    if other.format != "csv" and (other.n_rows or 0) > config.max_train_rows:
+        _, test, _ = draw(other, config)
+    else:
+        test = read_rows(other, config.roles)
     train = replace(train, notes=(*train.notes, *(f"{Path(config.test).name}: {note}" for note in test.notes)))
     check_names(train.X.column_names, test.X.column_names, Path(config.test).name)
     new = sorted(set(test.y.tolist()) - set(train.y.tolist()))
@@ -211,27 +230,12 @@ def _train_and_test(config: FitConfig, edges: dict[str | int, Sequence[float]]) 
             f"the label {config.label!r} has the value {new[0]!r} in {Path(config.test).name} only",
             do="give test rows with the classes of the training rows.",
         )
-    return train, test
+    return train, test, fresh
 
 
-def _sampled(table: Table, config: FitConfig) -> Rows:
-    """Random rows of a large file, in memory that does not grow with it."""
-    from setminus.commands.table_roles import read_rows
-    from setminus.scale.summary import summarize
-    from setminus.tables.columns import check_names
-    from setminus.tables.reading import open_table
-    from setminus.tables.writing import writing
-
-    check_names([config.label], table.names, table.path.name)
-    summary = summarize(table, [config.label], kept=table.names, max_rows=config.max_train_rows, seed=config.seed)
-    with tempfile.TemporaryDirectory() as folder:
-        # under the same name, which errors give
-        path = Path(folder, table.path.name)
-        with writing(path) as writer:
-            writer.write(summary.sample.select([*table.names]))
-        found = read_rows(open_table(path), config.roles)
-    note = f"{summary.sample.num_rows:,} random rows of {summary.n_rows:,} were used; --max-train-rows takes more"
-    return replace(found, notes=(note, *found.notes))
+def _labelled(classes: Any, config: FitConfig, rows: Rows) -> Rows:
+    """The rows with labels among the classes of a saved model."""
+    return rows.labelled_by(classes, config.roles, Path(config.full).name)[0]
 
 
 def _favorable(config: FitConfig, y: Any, labels: dict[str, str]) -> Any:

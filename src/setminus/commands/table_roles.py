@@ -30,12 +30,14 @@ __all__ = [
     "Rows",
     "check_bins",
     "check_limit",
+    "check_roles",
     "group_names",
     "read_bins",
     "read_domains",
     "read_groups",
     "read_rows",
     "split_rows",
+    "to_rows",
     "without_rare_labels",
 ]
 
@@ -187,6 +189,13 @@ def read_rows(table: Table, roles: Roles) -> Rows:
     UserError
         Where a column is missing, the label has one value or too many, or there is nothing to learn from.
     """
+    roles = check_roles(table, roles)
+    table, data = table.load()
+    return to_rows(data, roles, table)
+
+
+def check_roles(table: Table, roles: Roles) -> Roles:
+    """The roles with one name to each entry; raise where the table lacks a column, or one has two roles."""
     name = table.path.name
     drop, features = (split_names(names, table.names) for names in (roles.drop, roles.features))
     roles = replace(roles, drop=drop, features=features)
@@ -201,20 +210,35 @@ def read_rows(table: Table, roles: Roles) -> Rows:
         raise UserError(
             f"{both[0]!r} is in --features, and in --drop or --ignore", do="name it once: it is used, or it is not."
         )
-    table, data = table.load()
+    return roles
+
+
+def to_rows(data: pa.Table, roles: Roles, table: Table, classes: NDArray[Any] | None = None) -> Rows:
+    """Rows of a table by their roles.
+
+    Parameters
+    ----------
+    data : pyarrow.Table
+        Some rows of the table, or all.
+    roles : Roles
+    table : Table
+    classes : ndarray, optional
+        The labels that are known: rows of others are left out. By default the rows must hold those of a task.
+    """
     words = to_text(data.column(roles.label))
     notes = list(table.notes)
     if words.null_count:
         notes.append(f"{words.null_count:,} of {len(words):,} rows have no {roles.label} and were left out")
         present = pc.is_valid(words)
         data, words = data.filter(present), words.filter(present)
-    y = _labels(np.asarray(words.to_pylist(), dtype=str), roles, name)
+    y = _labels(np.asarray(words.to_pylist(), dtype=str), roles, table.path.name, classes is None)
     index = [column for column in data.column_names if re.fullmatch(r"__index_level_\d+__", column)]
     if index:
         notes.append(f"{', '.join(index)} is the index of a data frame and was left out")
     X = coded_text(data.drop_columns([roles.label, *index]))
     groups, missing = read_groups(data, roles.ignore)
-    return Rows(X, y, groups, (*notes, *missing), table.decimal)
+    rows = Rows(X, y, groups, (*notes, *missing), table.decimal)
+    return rows if classes is None else rows.take(np.flatnonzero(np.isin(y, classes)))
 
 
 def read_groups(data: pa.Table, ignore: Sequence[str]) -> tuple[pa.Table, list[str]]:
@@ -339,7 +363,9 @@ def split_rows(rows: Rows, test_size: float, seed: int, known: Groupings, needed
     return rows.take(np.sort(train)), rows.take(np.sort(test))
 
 
-def _labels(words: NDArray[Any], roles: Roles, name: str) -> NDArray[Any]:
+def _labels(words: NDArray[Any], roles: Roles, name: str, checked: bool) -> NDArray[Any]:
+    if not checked:
+        return words if roles.positive is None else np.asarray(words == roles.positive, dtype=np.int64)
     values, counts = np.unique(words, return_counts=True)
     if len(values) < 2:
         found = repr(str(values[0])) if len(values) else "no value"

@@ -361,6 +361,8 @@ class Frontier:
 
 def decide(log_proba: Floats, offsets: Floats) -> Codes:
     """The class of each row: ``argmax(log_proba + offsets)``, the later class at a tie."""
-    shifted = (np.maximum(log_proba, MIN_LOG) + offsets)[:, ::-1]
-    last: Codes = shifted.shape[1] - 1 - np.argmax(shifted, axis=1)
+    shifted = np.maximum(log_proba, MIN_LOG) + offsets
+    if shifted.shape[1] == 2:
+        return (shifted[:, 1] >= shifted[:, 0]).astype(np.intp)
+    last: Codes = shifted.shape[1] - 1 - np.argmax(shifted[:, ::-1], axis=1)
     return last

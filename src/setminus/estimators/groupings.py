@@ -13,6 +13,7 @@ from setminus.core.gaps import grouped_table
 from setminus.errors import UserError
 from setminus.estimators.groups import (
     NOT_COMPARED,
+    UNSEEN,
     Codes,
     Groups,
     SensitiveColumn,
@@ -137,6 +138,19 @@ class Groupings:
         )
         return found.ravel().astype(np.intp)
 
+    def cells(self, sensitive_features: Any) -> Codes:
+        """Each row's cell; -1 for a row whose groups, or their combination, were not there at fit time."""
+        found = np.stack([codes + 2 for _, codes in self._codes_each(sensitive_features)])
+        known = []
+        for k in range(len(self.groupings)):
+            inside = self.members[self.grouping == k]
+            known.append(np.where(inside.any(axis=0), inside.argmax(axis=0), NOT_COMPARED) + 2)
+        sizes = [len(one.labels) + 2 for one in self.groupings]
+        keys, wanted = (np.ravel_multi_index(list(codes), sizes) for codes in (np.stack(known), found))
+        order = np.argsort(keys)
+        place = np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)
+        return np.where(keys[order][place] == wanted, order[place], UNSEEN).astype(np.intp)
+
     @property
     def names(self) -> list[str]:
         """The name of each group, of all groupings in order."""
@@ -201,13 +215,18 @@ class Groupings:
 
     def named_each(self, sensitive_features: Any) -> list[tuple[str, NDArray[Any]]]:
         """The title of each grouping, and the group of each row by name, None for a row in no group."""
-        columns = sensitive_columns(sensitive_features)
         found = []
-        for k, (title, one) in enumerate(zip(self.titles, self.groupings, strict=True)):
-            codes = one.codes(sensitive_features if one is self.crossed else _with_missing(columns[k]))
+        for title, (one, codes) in zip(self.titles, self._codes_each(sensitive_features), strict=True):
             names = np.array([*one.names, None], dtype=object)
             found.append((title, names[np.where(codes < 0, len(names) - 1, codes)]))
         return found
+
+    def _codes_each(self, sensitive_features: Any) -> list[tuple[Groups, Codes]]:
+        columns = sensitive_columns(sensitive_features)
+        return [
+            (one, one.codes(sensitive_features if one is self.crossed else _with_missing(columns[k])))
+            for k, one in enumerate(self.groupings)
+        ]
 
     def named(self, sensitive_features: Any) -> NDArray[Any]:
         """The crossed group of each row by name, None for a row in no group: what a principal classifier is given."""

@@ -6,7 +6,7 @@ Decisions are counted for many thresholds or offsets at once.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from setminus.core.gaps import count_table, rates
 from setminus.estimators.frontier import MIN_LOG, Frontier, Gap, decide
 from setminus.estimators.sklearn_bases import BaseEstimator, ClassifierMixin
 
-__all__ = ["Costs", "Floors", "Problem", "scorer_of", "search"]
+__all__ = ["Costs", "Floors", "Problem", "count_points", "scorer_of", "search"]
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -236,10 +236,6 @@ class Problem:
         size = len(self.classes)
         return count_table(self.group_codes, self.y_codes, predictions, (self.n_groups, size, size), self.weights)
 
-    def squares(self, predictions: Codes) -> Floats | None:
-        """The same for squared weights; None where all rows have the weight 1."""
-        return None if (self.weights == 1).all() else replace(self, weights=self.weights**2).table(predictions)
-
     def score(self, tables: Floats, predictions: Callable[[int], Codes], log_proba: Floats) -> Floats:
         """The score of each table (P, groups, labels, predictions); predictions(i) are those behind table i."""
         confusion = tables.sum(axis=-3)
@@ -327,6 +323,30 @@ def search(problem: Problem, strength: float, log_proba: Floats, direction: int 
         useful=problem.floors.kept(tables, score),
         upper=None if problem.upper is None else problem.upper(tables),
     ).thinned()
+
+
+def count_points(
+    frontier: Frontier, points: Sequence[int], problem: Problem, log_proba: Callable[[float, int], Floats]
+) -> tuple[Floats, Floats | None]:
+    """The tables (P, groups, labels, predictions) of some points on the rows of a problem, and of squared weights.
+
+    `log_proba` gives the log-probabilities of the rows at a strength and a direction, once for all points there.
+    """
+    size = len(problem.classes)
+    tables, squares = np.zeros((2, len(points), problem.n_groups, size, size))
+    ones = bool((problem.weights == 1).all())
+    places: dict[tuple[float, int], list[int]] = {}
+    for place, point in enumerate(points):
+        direction = -1 if frontier.direction is None else int(frontier.direction[point])
+        places.setdefault((float(frontier.strength[point]), direction), []).append(place)
+    for (strength, direction), here in places.items():
+        logs = log_proba(strength, direction)
+        for place in here:
+            predictions = decide(logs, frontier.offsets[points[place]])
+            tables[place] = problem.table(predictions)
+            if not ones:
+                squares[place] = replace(problem, weights=problem.weights**2).table(predictions)
+    return tables, None if ones else squares
 
 
 Found = tuple[Floats, Floats, Floats]

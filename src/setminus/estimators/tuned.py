@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -49,7 +49,7 @@ from setminus.estimators.orthogonal import (
     tags_like,
 )
 from setminus.estimators.principals import check_classes
-from setminus.estimators.search import Costs, Floors, Problem, scorer_of, search
+from setminus.estimators.search import Costs, Floors, Problem, count_points, scorer_of, search
 from setminus.estimators.sklearn_bases import BaseEstimator, ClassifierMixin
 from setminus.progress import tracked
 
@@ -69,6 +69,21 @@ SEARCH_ROWS, OFFSET_ROWS = 100_000, 20_000
 
 MAX_OFFSETS = 2000
 """No offsets are fitted for more than this many features times classes."""
+
+
+class Task(NamedTuple):
+    """What a fit is given, checked: rows, labels, groups and weights, and each row's label and cell as codes."""
+
+    X: Any
+    y: NDArray[Any]
+    groups: Any
+    sample_weight: Any
+    weights: NDArray[np.float64]
+    y_codes: NDArray[np.intp]
+    cells: NDArray[np.intp]
+    strengths: NDArray[np.float64]
+    promises: bool
+    """Whether a certificate is sought."""
 
 
 class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
@@ -277,6 +292,34 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         sample_weight : array of shape (n,), optional
             Reaches the fits and the search.
         """
+        task = self._task(X, y, sensitive_features, sample_weight)
+        if task.promises:
+            self._check_rows(task.cells, task.y_codes, task.weights)
+        folds = stratified_folds(self.cv, task.X, task.y, (task.cells, task.y_codes), self.random_state)
+        rows = np.concatenate([test for _, test in folds])
+        check_folds(folds, task.y, self.classes_)
+        needed = needed_labels(self.constraint, len(self.classes_), self._pos)
+        self.groups_.check(task.cells[rows], task.y_codes[rows], self.classes_, task.weights[rows], needed)
+        parts = out_of_fold_parts(self.model_, task.X, task.y, task.groups, task.sample_weight, folds, self.n_jobs)
+        fresh = self._is_frozen
+        problem = self._problem(task.y_codes[rows], task.cells[rows], task.weights[rows], task.promises, fresh)
+        # fresh rows for an exact certificate, where the models are not fitted again
+        searched = self._searched(problem) if task.promises and fresh else np.ones(len(rows), dtype=bool)
+        with tracked("try strengths, offsets and thresholds"):
+            self.frontier_ = self._search(problem.take(searched), _taken(parts, searched), task.strengths, fresh)
+        if task.promises:
+            with tracked("test the candidates"):
+                tested = ~searched if fresh else searched
+                points = self._points()
+                counted = count_points(self.frontier_, points, problem.take(tested), self._at(_taken(parts, tested)))
+            self.frontier_ = replace(self.frontier_, candidates=self._candidates(points, *counted, fresh=fresh))
+        with tracked("fit on all rows"):
+            self.model_.fit(task.X, task.y, sensitive_features=task.groups, sample_weight=task.sample_weight)
+        self.classes_ = self.model_.classes_
+        return self._choose()
+
+    def _task(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> Task:
+        """Check settings and rows, learn the groups, and set up the model that is fitted."""
         strengths = self._check_settings()
         X, y, groups, sample_weight = self._check_fit(X, y, sensitive_features, sample_weight)
         self._check_two_classes()
@@ -289,25 +332,20 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
                 do="pass sensitive_features= to fit, or set sensitive_columns=, which reads them from X.",
             )
         y_codes = np.searchsorted(self.classes_, y).astype(np.intp)
-        needed = needed_labels(self.constraint, len(self.classes_), self._pos)
         known = self.groups_ = Groupings(
             self.constraint_over, least=self.min_group_size, small=self.small_groups, bins=self.bins
         )
-        codes = known.learn(groups, y_codes, needed=needed, weights=sample_weight)
+        needed = needed_labels(self.constraint, len(self.classes_), self._pos)
+        cells = known.learn(groups, y_codes, needed=needed, weights=sample_weight)
         for note in known.notes():
-            warnings.warn(f"{note}.", UserWarning, stacklevel=2)
+            warnings.warn(f"{note}.", UserWarning, stacklevel=3)
         if not known.compares:
             warnings.warn(
                 f"all rows are in one group, {known.names[0]!r}: there is no gap to bound, only the score counts. "
                 "Check sensitive_features.",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        promises = self.confidence is not None and known.compares
-        weights = np.ones(len(y)) if sample_weight is None else sample_weight
-        if promises:
-            self._check_rows(codes, y_codes, weights)
-
         self.model_ = OrthogonalClassifier(
             self.full,
             self.principal,
@@ -318,41 +356,31 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
             on_violation=self.on_violation,
             groupings=known if known.regroups else None,
         )
-        folds = stratified_folds(self.cv, X, y, (codes, y_codes), self.random_state)
-        rows = np.concatenate([test for _, test in folds])
-        check_folds(folds, y, self.classes_)
-        known.check(codes[rows], y_codes[rows], self.classes_, weights[rows], needed)
-        keyword = None if self.sensitive_columns is not None else groups
-        parts = out_of_fold_parts(self.model_, X, y, keyword, sample_weight, folds, self.n_jobs)
+        return Task(
+            X,
+            y,
+            None if self.sensitive_columns is not None else groups,
+            sample_weight,
+            np.ones(len(y)) if sample_weight is None else sample_weight,
+            y_codes,
+            cells,
+            strengths,
+            self.confidence is not None and known.compares,
+        )
+
+    def _problem(self, y_codes: Any, cells: Any, weights: Any, promises: bool, fresh: bool) -> Problem:
         scoring = scorer_of(self.scoring, self.classes_) if self.costs is None else Costs(**self.costs)
-        problem = Problem(
-            y_codes[rows],
-            codes[rows],
+        known = self.groups_
+        return Problem(
+            y_codes,
+            cells,
             self.classes_,
             known.n_cells,
-            weights[rows],
+            weights,
             known.gap(gap_of(self.constraint, self.agg, self._pos)),
             scoring,
-            upper=known.gap(partial(upper_gaps, **self._compared, **self._tested)) if promises else None,
+            upper=known.gap(partial(upper_gaps, **self._compared, **self._tested(fresh))) if promises else None,
         )
-        # fresh rows for an exact certificate, where the models are not fitted again
-        searched = self._searched(problem) if promises and self._is_frozen else np.ones(len(rows), dtype=bool)
-        with tracked("try strengths, offsets and thresholds"):
-            self.frontier_ = self._search(problem.take(searched), _taken(parts, searched), strengths)
-        if not np.isfinite(self.frontier_.score).any():
-            raise UserError(
-                f"scoring is {self.scoring!r}, which gives no finite score for any strength and threshold",
-                do="choose another one, such as 'accuracy'.",
-            )
-        if promises:
-            with tracked("test the candidates"):
-                tested = ~searched if self._is_frozen else searched
-                candidates = self._candidates(problem.take(tested), _taken(parts, tested))
-            self.frontier_ = replace(self.frontier_, candidates=candidates)
-        with tracked("fit on all rows"):
-            self.model_.fit(X, y, sensitive_features=keyword, sample_weight=sample_weight)
-        self.classes_ = self.model_.classes_
-        return self._choose()
 
     def at(
         self, *, tolerance: float | None = None, index: int | None = None, threshold: float | None = None
@@ -522,11 +550,10 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         """What is compared, as the functions of `core.certificate` take it."""
         return {"constraint": self.constraint, "agg": self.agg, "pos": self._pos}
 
-    @property
-    def _tested(self) -> dict[str, Any]:
+    def _tested(self, fresh: bool) -> dict[str, Any]:
         """The level of the tests of the candidates, and how many times as many rows test as search."""
         alpha = 1 - cast(float, self.confidence)
-        if self._is_frozen:
+        if fresh:
             return {"level": alpha / len(STARTS), "times": 1 / SEARCH_SHARE - 1}
         return {"level": alpha / OPTIMISM, "times": 1.0}
 
@@ -542,7 +569,7 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         searched[by_cell] = np.arange(len(by_cell)) % round(1 / SEARCH_SHARE) == 0
         return searched
 
-    def _search(self, problem: Problem, parts: list[Parts], strengths: NDArray[np.float64]) -> Frontier:
+    def _search(self, problem: Problem, parts: list[Parts], strengths: NDArray[np.float64], fresh: bool) -> Frontier:
         if problem.takes_weights:
             sampled, problem = problem.sample(SEARCH_ROWS, self.random_state)
             parts = _taken(parts, sampled)
@@ -555,7 +582,7 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         if self.group_offsets and problem.n_groups > 1 and fits:
             some, fewer = problem.sample(OFFSET_ROWS, self.random_state)
             features = np.concatenate([part.features for part in _taken(parts, some)])
-            directions = self._directions(fewer, log_full[some], features)
+            directions = self._directions(fewer, log_full[some], features, fresh)
 
         def one(strength: float, direction: int) -> Frontier:
             return search(problem, strength, self._log_proba(parts, strength, direction, directions), direction)
@@ -574,6 +601,11 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
             else "score",
             gap_name=self.constraint + agg,
         )
+        if not np.isfinite(every.score).any():
+            raise UserError(
+                f"scoring is {self.scoring!r}, which gives no finite score for any strength and threshold",
+                do="choose another one, such as 'accuracy'.",
+            )
         return every.thinned()
 
     def _floors(self, problem: Problem, log_full: Proba) -> Floors:
@@ -585,10 +617,14 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         with warnings.catch_warnings():
             # a score such as precision is undefined for a constant
             warnings.simplefilter("ignore")
-            scores = problem.score(tables, lambda i: [*constant, base][i], log_full)
+            return self._floors_of(tables, problem.score(tables, lambda i: [*constant, base][i], log_full))
+
+    def _floors_of(self, tables: Proba, scores: Proba) -> Floors:
+        """The floors from the counts and scores of constant decisions, and of the full classifier at the end."""
+        n_classes = len(self.classes_)
         recall = np.diagonal(rates(tables[-1].sum(axis=0)))
         lead = scores[-1] - np.max(np.nan_to_num(scores[:-1], nan=-np.inf))
-        finite = problem.sees_decisions and np.isfinite(lead) and lead > 0
+        finite = np.isfinite(lead) and lead > 0
         balanced = float(np.nanmean(recall))
         selected = 1 if self._pos is None else self._pos
         return Floors(
@@ -610,7 +646,7 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         free = not self._may_leave_alone or self.min_recall is not None or self.levelling is not None
         return None if free else self.min_rate_ratio * shares
 
-    def _directions(self, problem: Problem, log_full: Proba, features: Proba) -> list[Proba]:
+    def _directions(self, problem: Problem, log_full: Proba, features: Proba, fresh: bool) -> list[Proba]:
         """Group offsets for each bound on the gap; for a score that is not linear, those of two that are."""
         n_classes = len(self.classes_)
         cells = problem.group_codes * n_classes + problem.y_codes
@@ -624,7 +660,7 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
             # in units of the mean cost of an error, so that the penalties have the same weight for all costs
             gains = [-costs / costs.sum() * 2 * totals[:, :, None] / totals.sum()]
         share = {"sum": 1 / n_classes, "max": 1.0}[self.agg if self.constraint == "equalized_odds" else "max"]
-        tested = None if problem.upper is None else self._tested
+        tested = None if problem.upper is None else self._tested(fresh)
         margin = 0.0 if tested is None else -float(ndtri(tested["level"])) / np.sqrt(tested["times"])
         found = []
         for gain in gains:
@@ -659,26 +695,25 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         log_proba -= np.logaddexp.reduce(log_proba, axis=1, keepdims=True)
         return log_proba
 
-    def _candidates(self, problem: Problem, parts: list[Parts]) -> Candidates:
-        """The points that are worth a test, with the rows that test them."""
+    def _at(self, parts: list[Parts]) -> Callable[[float, int], Proba]:
+        """The log-probabilities of rows at a strength and a direction of the frontier."""
+        return lambda strength, direction: self._log_proba(parts, strength, direction, self.frontier_.directions)
+
+    def _points(self) -> list[int]:
+        """The points of the frontier that are worth a test."""
         frontier = self.frontier_
         base, points = frontier.untouched, list(dict.fromkeys(frontier.ladder()))
         upper = cast(Proba, frontier.upper)
         if self._may_leave_alone:
             # nothing is gained by a larger gap than the full classifier's own
             points = [i for i in points if i != base and upper[i] <= upper[base]] + [base]
-        tables, squares = [], []
-        for i in points:
-            direction = -1 if frontier.direction is None else int(frontier.direction[i])
-            log_proba = self._log_proba(parts, float(frontier.strength[i]), direction, frontier.directions)
-            predictions = decide(log_proba, frontier.offsets[i])
-            tables.append(problem.table(predictions))
-            squares.append(problem.squares(predictions))
-        weighted = None if squares[0] is None else np.array(squares)
+        return points
+
+    def _candidates(self, points: list[int], tables: Proba, squares: Proba | None, *, fresh: bool) -> Candidates:
+        """Points of the frontier with the counts of the rows that test them."""
+        upper = cast(Proba, self.frontier_.upper)[points]
         members = self.groups_.members_each
-        return Candidates(
-            np.array(points, dtype=np.intp), upper[points], np.array(tables), weighted, self._is_frozen, members
-        )
+        return Candidates(np.array(points, dtype=np.intp), upper, tables, squares, fresh, members)
 
     @property
     def _may_leave_alone(self) -> bool:

@@ -16,21 +16,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from setminus.auditing.binned import N_BINS, BinnedScores, score_bins
-from setminus.errors import UserError
 from setminus.progress import tracked
+from setminus.scale.cells import BLOCK, blocks, check_cells, codes_of, combined, decoded, first_rows
 from setminus.tables.columns import check_names
 from setminus.tables.reading import Table, ahead
 
-__all__ = ["MAX_CELLS", "Summary", "distinct_values", "summarize"]
-
-MAX_CELLS = 100_000
-"""Combinations of values: with more of them, a column is not one of groups."""
+__all__ = ["Summary", "distinct_values", "summarize"]
 
 MAX_BINNED = 1000
 """Combinations of values whose scores are counted in fine bins, in about 100 MB."""
-
-BLOCK = 1 << 16
-"""Rows at a time: their intermediate results stay in the cache."""
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -171,36 +165,21 @@ class _Count:
 
     def __call__(self, rows: pa.Table, chosen: Codes) -> _Part:
         """Count the rows of a part, and take the chosen ones."""
-        coded = [_codes(rows.column(name)) for name in self.values]
+        coded = [codes_of(rows.column(name)) for name in self.values]
         scores = [_floats(rows.column(name)) for name in self.scores]
         if self.scores:
             decisions = np.empty(rows.num_rows, np.int32)
-            for at in _blocks(rows.num_rows):
+            for at in blocks(rows.num_rows):
                 decisions[at] = _decisions([one[at] for one in scores], self.threshold, self.decide)
             coded.append((decisions, 1 + 2 ** max(2, len(scores))))
-        cell, n_cells = np.zeros(rows.num_rows, np.intp), 1
-        for codes, size in coded:
-            cell *= size
-            cell += codes
-            n_cells *= size
-            if n_cells > 100 * MAX_CELLS:
-                found, cell = np.unique(cell, return_inverse=True)
-                n_cells = len(found)
-                if n_cells > MAX_CELLS:
-                    raise self.too_many()
-        counted = np.bincount(cell)
-        present, counts = counted > 0, counted[counted > 0]
-        if len(counts) > MAX_CELLS:
-            raise self.too_many()
-        # in place, as no new memory has to be found for it
-        np.take(np.cumsum(present) - 1, cell, out=cell, mode="clip")
-        first = _first(cell, len(counts))
+        cell, counts = combined(coded, self.name, self.values)
+        first = first_rows(cell, len(counts))
         return _Part(
-            _decoded(rows.take(pa.array(first))),
+            decoded(rows.take(pa.array(first))),
             decisions[first] if self.scores else np.zeros(len(first), np.intp),
             counts,
             self._binned(cell, scores, len(counts)),
-            _present(_decoded(rows.take(pa.array(chosen))), self.required),
+            _present(decoded(rows.take(pa.array(chosen))), self.required),
         )
 
     def _binned(self, cell: Codes, scores: list[Floats], n_cells: int) -> BinnedScores | None:
@@ -209,7 +188,7 @@ class _Count:
         size, shape = n_cells * N_BINS, (n_cells, N_BINS)
         counts, sums = np.zeros(size, np.int64), np.zeros(size)
         # as many rows as there are counts to add, at least
-        for rows in _blocks(len(cell), max(BLOCK, size)):
+        for rows in blocks(len(cell), max(BLOCK, size)):
             with np.errstate(invalid="ignore", divide="ignore"):
                 score = self.score([one[rows] for one in scores])
                 # what is no probability is refused by its decision
@@ -219,13 +198,6 @@ class _Count:
             counts += np.bincount(at, minlength=size)
             sums += np.bincount(at, score, minlength=size)
         return BinnedScores(counts.reshape(shape), sums.reshape(shape))
-
-    def too_many(self) -> UserError:
-        """The error for columns of too many values."""
-        return UserError(
-            f"{self.name} has more than {MAX_CELLS:,} combinations of {', '.join(self.values)}",
-            do="name columns of few values, or cut numbers into bins first.",
-        )
 
 
 class _Whole:
@@ -249,8 +221,7 @@ class _Whole:
         known = len(self.places)
         at = np.array([self.places.setdefault(key, len(self.places)) for key in keys], np.intp)
         new = len(self.places) - known
-        if len(self.places) > MAX_CELLS:
-            raise self.count.too_many()
+        check_cells(len(self.places), self.count.name, self.count.values)
         if new:
             self.first.append(part.cells.filter(pa.array(at >= known)))
             self.counts = np.concatenate([self.counts, np.zeros(new, np.int64)])
@@ -269,16 +240,6 @@ class _Whole:
         return Summary(cells, self.counts, self.binned, sample, n_rows)
 
 
-def _blocks(n: int, size: int = BLOCK) -> list[slice]:
-    return [slice(start, start + size) for start in range(0, n, size)]
-
-
-def _decoded(rows: pa.Table) -> pa.Table:
-    """With text as text: the dictionaries of two parts may differ."""
-    fields = [f.with_type(f.type.value_type) if pa.types.is_dictionary(f.type) else f for f in rows.schema]
-    return rows.cast(pa.schema(fields))
-
-
 def _completed(sample: pa.Table, cells: pa.Table, required: Sequence[str]) -> pa.Table:
     """The sample with one row for each value of a column that it lacks."""
     for name in required:
@@ -293,35 +254,6 @@ def _present(rows: pa.Table, required: Sequence[str]) -> pa.Table:
     for name in required:
         rows = rows.filter(pc.is_valid(rows.column(name)))
     return rows
-
-
-def _first(cell: Codes, n_cells: int) -> Codes:
-    """The first row of each cell."""
-    first = np.full(n_cells, len(cell), np.intp)
-    for at in _blocks(len(cell)):
-        block = cell[at]
-        # of equal cells the last assignment stays: that of the first row
-        here = np.full(n_cells, len(cell), np.intp)
-        here[block[::-1]] = np.arange(at.start + len(block) - 1, at.start - 1, -1)
-        np.minimum(first, here, out=first)
-        if first.max() < len(cell):
-            break
-    return first
-
-
-def _codes(column: pa.ChunkedArray) -> tuple[NDArray[np.integer[Any]], int]:
-    """A number for each value, the largest for a missing one, and how many numbers there are."""
-    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    # parts of one column may have dictionaries of their own
-    coded = coded.unify_dictionaries().combine_chunks()
-    words = coded.dictionary
-    indices = pc.fill_null(coded.indices, len(words)) if coded.indices.null_count else coded.indices
-    codes = indices.to_numpy(zero_copy_only=False)
-    if words.null_count:
-        # one number for both kinds of missing values
-        missing = words.is_null().to_numpy(zero_copy_only=False)
-        codes = np.where([*missing, True], len(words), np.arange(len(words) + 1))[codes]
-    return codes, len(words) + 1
 
 
 def _floats(column: pa.ChunkedArray) -> Floats:
