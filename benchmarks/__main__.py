@@ -13,6 +13,7 @@ PARTS = (
     "scaling",
     "tuning",
     "exported",
+    "monitoring",
     "peers",
     "table_peers",
     "adapters",
@@ -84,6 +85,10 @@ def main() -> None:
         from benchmarks import exported
 
         exported.run(records("exported"))
+    if "monitoring" in wanted:
+        from benchmarks import monitoring
+
+        monitoring.run(records("monitoring"))
     if "scaling" in wanted:
         from benchmarks import scaling
 

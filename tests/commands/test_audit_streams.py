@@ -112,3 +112,21 @@ def test_small_groups_are_merged_for_the_gaps_and_shown_in_the_impact_ratios(tab
     assert len(every.groups) == 6 and len(merged.groups) == 5
     assert any("fewer than 70 rows" in note for note in record["task"]["notes"])
     assert every.impact == merged.impact and every.n == merged.n
+
+
+@pytest.mark.parametrize("engine", ["dask", "spark"])
+def test_workers_count_the_same(table, monkeypatch, engine):
+    pytest.importorskip({"dask": "distributed", "spark": "pyspark"}[engine])
+    monkeypatch.setattr(command, "MAX_ROWS", 1000)
+    config = AuditConfig(table=str(table), label="income", ignore=("sex",), score=("p",), positive="high", certify=0.2)
+    here, record = audit_table(config)
+    there, other = audit_table(replace(config, engine=engine))
+    assert here.to_dict() == there.to_dict()
+    assert record["task"]["notes"] == other["task"]["notes"]
+
+
+def test_workers_need_a_file_of_parts(tmp_path):
+    (tmp_path / "rows.csv").write_text("income,sex,p\nlow,f,0.1\nhigh,m,0.9\n")
+    config = AuditConfig(str(tmp_path / "rows.csv"), "income", ("sex",), score=("p",), engine="dask")
+    with pytest.raises(ValueError, match="--engine dask needs parts that workers can find: give Parquet or Arrow"):
+        audit_table(config)

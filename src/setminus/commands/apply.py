@@ -56,20 +56,9 @@ def apply(
             callback=finite, min=0, help="How much of the principal classifier to remove. 1 is the paper's formula."
         ),
     ] = 1.0,
-    engine: Annotated[
-        Engine,
-        typer.Option(
-            help="arrow: in this process. dask: in 2 processes, or on the Dask cluster of --scheduler. spark: in 2 "
-            "threads, or on the Spark cluster of --master."
-        ),
-    ] = "arrow",
-    scheduler: Annotated[
-        str | None,
-        typer.Option(help="Address of a running Dask scheduler. On another machine it must begin with tls://."),
-    ] = None,
-    master: Annotated[
-        str | None, typer.Option(help="Address of a Spark cluster, such as spark://10.0.0.1:7077.")
-    ] = None,
+    engine: options.Engine = "arrow",
+    scheduler: options.Scheduler = None,
+    master: options.Master = None,
     strict: Annotated[
         bool,
         typer.Option("--strict", help="Fail if the table has values outside the range or levels seen in training."),

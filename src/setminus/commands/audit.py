@@ -15,6 +15,7 @@ from setminus.core import Agg, Constraint
 from setminus.errors import UserError
 from setminus.progress import listen, seconds_by_name, tracked
 from setminus.records import Record, run_record, to_json
+from setminus.scale import Engine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -133,6 +134,9 @@ def audit(
     ] = None,
     approved_by: options.ApprovedBy = None,
     notes: options.Notes = None,
+    engine: options.Engine = "arrow",
+    scheduler: options.Scheduler = None,
+    master: options.Master = None,
     seed: options.Seed = 0,
     header: options.Header = None,
     encoding: options.Encoding = "utf-8",
@@ -218,6 +222,10 @@ class AuditConfig:
     certify : float, optional
         The tolerance of the certificate.
     confidence : float
+    engine : {"arrow", "dask", "spark"}
+        Where the rows are counted: in this process, or by workers that reach the file at the same path.
+    scheduler, master : str, optional
+        Addresses of running clusters of Dask and Spark.
     seed : int
     header : bool, optional
     encoding : str
@@ -243,6 +251,9 @@ class AuditConfig:
     fail_by: FailBy = "point"
     certify: float | None = None
     confidence: float = 0.95
+    engine: Engine = "arrow"
+    scheduler: str | None = None
+    master: str | None = None
     seed: int = 0
     header: bool | None = None
     encoding: str = "utf-8"
@@ -318,7 +329,9 @@ def _audit(config: AuditConfig, seconds: dict[str, float], command: str, filing:
     # the selection rates are all that is known without labels
     constraint: Constraint = config.constraint if config.label is not None else "demographic_parity"
     table = open_table(config.table, header=config.header, encoding=config.encoding, decimal=config.decimal)
-    if table.format != "csv" and (table.n_rows or 0) > MAX_ROWS:
+    if config.engine != "arrow" and table.format == "csv":
+        raise UserError(f"--engine {config.engine} needs parts that workers can find", do="give Parquet or Arrow.")
+    if config.engine != "arrow" or (table.format != "csv" and (table.n_rows or 0) > MAX_ROWS):
         found, result = audit_streamed(table, config, constraint)
     else:
         with tracked(f"read {table.path.name}"):

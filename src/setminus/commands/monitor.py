@@ -19,18 +19,12 @@ from setminus.progress import listen, seconds_by_name, tracked
 from setminus.records import Record, run_record, to_json, write_json
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from setminus.auditing.audit import Audit
+    from setminus.commands.monitored_rows import MonitoredRows
 
 __all__ = ["MonitorConfig", "monitor", "monitor_tables"]
-
-MAX_ESTIMATED = 20_000
-"""The class mix is estimated from this many random rows of each file: more hardly change it."""
-
-N_DRAWS = 2000
-"""Simulated samples behind the noise of a distance."""
 
 VERDICTS = {
     "confirmed": "The certificate still applies: the new rows certify a {name} gap of at most {tolerance:g} again.",
@@ -99,7 +93,8 @@ def monitor(
             min=0,
             max=1,
             help="Largest distance allowed between the scores, the group shares and the class mixes of the two files, "
-            "and largest share of unseen values in a column.",
+            "and largest share of unseen values in a column. A distance must also be above its noise: equal rows "
+            "exceed the noise of some distance with a chance of 1 - confidence, at most.",
         ),
     ] = 0.1,
     out: Annotated[Path | None, typer.Option(help="JSON file to write the result to.")] = None,
@@ -209,34 +204,6 @@ class MonitorConfig:
     decimal: str | None = None
 
 
-@dataclass(frozen=True)
-class _Scored:
-    """The rows of one file: the labels are None where a row has none."""
-
-    name: str
-    X: pa.Table
-    groups: pa.Table
-    proba: NDArray[np.float64] | None
-    decisions: NDArray[Any] | None
-    words: NDArray[Any] | None
-    values: tuple[str, ...]
-    classes: list[Any]
-    taken: set[str]
-    """Columns of scores, decisions, labels and groups: all others are features."""
-
-    @property
-    def labelled(self) -> NDArray[np.bool_]:
-        """Which rows have a label."""
-        if self.words is None:
-            return np.zeros(len(self.X), dtype=bool)
-        return np.array([word is not None for word in self.words], dtype=bool)
-
-    def codes(self, positive: str | None) -> NDArray[Any]:
-        """The labels of the labelled rows, in the terms of `classes`."""
-        words = np.array([] if self.words is None else self.words[self.labelled].tolist(), dtype=str)
-        return words if positive is None else (words == positive).astype(np.int64)
-
-
 def monitor_tables(config: MonitorConfig, command: str = "") -> Record:
     """Compare two scored tables.
 
@@ -256,15 +223,17 @@ def monitor_tables(config: MonitorConfig, command: str = "") -> Record:
     UserError
         Where the files cannot be compared.
     """
+    from setminus.commands.monitored_drift import find_drift
+    from setminus.commands.monitored_rows import read_monitored
     from setminus.core.gaps import gap_key
 
     config, promised = _with_certificate(config)
     with seconds_by_name() as seconds:
         with tracked(f"read {Path(config.reference).name} and {Path(config.new).name}"):
-            old = _read(config.reference, config)
-            new = _read(config.new, config, old)
+            old = read_monitored(config.reference, config)
+            new = read_monitored(config.new, config, old)
         with tracked("compare"):
-            drift, notes = _drift(old, new, config)
+            drift, notes = find_drift(old, new, config)
         with tracked("audit"):
             # selection rates need no labels
             judged = config.constraint == "demographic_parity" or bool(new.labelled.any())
@@ -319,210 +288,7 @@ def _with_certificate(config: MonitorConfig) -> tuple[MonitorConfig, bool | None
         ) from error
 
 
-def _read(path: str, config: MonitorConfig, like: _Scored | None = None) -> _Scored:
-    """Read a scored file; the second one by what the first one holds."""
-    import pyarrow as pa
-
-    from setminus.commands.scored_columns import PREFIX, ScoredColumns
-    from setminus.commands.table_roles import MAX_CLASSES, Roles, read_groups
-    from setminus.tables.columns import check_names, coded_text, to_numbers, to_text
-    from setminus.tables.reading import open_table
-
-    opened = open_table(path, header=config.header, encoding=config.encoding, decimal=config.decimal)
-    table, data = opened.load()
-    name = table.path.name
-    if data.num_rows == 0:
-        raise UserError(f"{name} has no rows", do="give a table with rows.")
-    check_names(config.ignore, table.names, name)
-    groups, _ = read_groups(data, config.ignore)
-    judged = config.prediction or ("prediction" if "prediction" in table.names else None)
-    if config.label is None:
-        named = list(config.score) or [column for column in table.names if column.startswith(PREFIX)]
-        check_names([*named, *filter(None, [judged])], table.names, name)
-        if judged is None:
-            raise UserError("without --label, the decisions are needed", do="name them: --prediction COLUMN")
-        proba = np.column_stack([to_numbers(data.column(one), one) for one in named]) if named else None
-        if proba is not None and np.isnan(proba).any():
-            raise UserError(f"{name} has rows without a score", do="leave those rows out, or score them.")
-        decided = to_text(data.column(judged))
-        if decided.null_count:
-            raise UserError(f"{decided.null_count:,} rows have no decision in {judged}", do="leave those rows out.")
-        decisions = np.array(decided.to_pylist(), dtype=str)
-        classes = sorted({*decisions.tolist(), *(like.classes if like else ())})
-        taken = {*named, judged, *config.ignore}
-        return _Scored(name, coded_text(data), groups, proba, decisions, None, (), classes, taken)
-    roles = Roles(config.label, config.ignore, config.positive)
-    if like is None:
-        check_names([config.label], table.names, name)
-    words = to_text(data.column(config.label)) if config.label in table.names else None
-    known = [] if words is None else words.unique().drop_null().to_pylist()
-    values = tuple(sorted(known)) if like is None else like.values
-    if like is None and (len(values) < 2 or (config.positive is None and len(values) > MAX_CLASSES)):
-        raise UserError(
-            f"the label {config.label!r} of {name} has {len(values)} values",
-            expected=f"2 to {MAX_CLASSES}",
-            do="name the one that counts: --positive VALUE." if len(values) > 2 else "",
-        )
-    if like is None and config.positive is not None:
-        check_names([config.positive], values, f"the label {config.label!r}", what="value")
-    listed = None if words is None else np.array(words.to_pylist(), dtype=object)
-    strange = sorted({*known} - {*values})
-    if strange:
-        raise UserError(
-            f"the label {config.label!r} of {name} has the value {strange[0]!r}", expected=f"one of {values}"
-        )
-    columns = ScoredColumns(table, roles, values, pa.chunked_array([np.ones(data.num_rows, dtype=bool)]))
-    X = coded_text(data)
-    scores = columns.scores(config.score) if config.score or columns.has_scores else {}
-    if not scores and judged is None:
-        raise UserError(f"{name} has neither scores nor decisions", do="name them: --score or --prediction COLUMN")
-    return _Scored(
-        name,
-        X,
-        groups,
-        columns.proba(X, scores) if scores else None,
-        columns.decisions(X, judged, own=config.prediction is not None)[0] if judged else None,
-        listed,
-        values,
-        columns.classes,
-        {*scores.values(), *filter(None, [judged]), config.label, *config.ignore},
-    )
-
-
-# ---- what changed
-
-
-def _drift(old: _Scored, new: _Scored, config: MonitorConfig) -> tuple[list[dict[str, Any]], list[str]]:
-    """The distances of the two files, and notes."""
-    rng = np.random.default_rng(config.seed)
-    found, notes = [], []
-
-    def add(what: str, distance: float, noise: float | None, detail: str = "") -> None:
-        above = distance > config.max_drift and (noise is None or distance > noise)
-        found.append(
-            {
-                "what": what,
-                "distance": float(distance),
-                "noise": None if noise is None else float(noise),
-                "limit": config.max_drift,
-                "above": bool(above),
-                "detail": detail,
-            }
-        )
-
-    if old.proba is not None and new.proba is not None:
-        if old.proba.shape[1] != new.proba.shape[1]:
-            raise UserError("the two files have scores of different classes", do="name the same columns: --score")
-        add("scores", *_score_distance(old.proba, new.proba, config.confidence))
-    if old.decisions is not None and new.decisions is not None:
-        add("decisions", *_share_distance(old.decisions, new.decisions, config.confidence, rng))
-    named = _group_names(old, new)
-    add("group shares", *_share_distance(*named, config.confidence, rng))
-    if new.labelled.any():
-        labels = old.codes(config.positive), new.codes(config.positive)
-        add("class mix", *_share_distance(*labels, config.confidence, rng))
-    if config.label is not None and old.proba is not None and new.proba is not None:
-        distance, noise, mix = _estimated_mix(old, new, config, rng)
-        add("class mix, estimated", distance, noise, mix)
-    columns, note = _unseen(old, new)
-    notes += note
-    if columns is not None:
-        add("unseen values", columns[0], None, columns[1])
-    return found, notes
-
-
-def _score_distance(old: NDArray[np.float64], new: NDArray[np.float64], confidence: float) -> tuple[float, float, str]:
-    """The largest distance of the distribution functions (Kolmogorov-Smirnov) of a class, and that of equal ones."""
-    from scipy.stats import ks_2samp
-
-    columns = range(old.shape[1]) if old.shape[1] > 2 else [old.shape[1] - 1]
-    distance = max(float(ks_2samp(old[:, k], new[:, k], method="asymp").statistic) for k in columns)
-    # the level is shared by the classes
-    level = (1 - confidence) / len(columns)
-    noise = np.sqrt(-np.log(level / 2) / 2 * (1 / len(old) + 1 / len(new)))
-    return distance, float(noise), ""
-
-
-def _share_distance(
-    old: NDArray[Any], new: NDArray[Any], confidence: float, rng: np.random.Generator
-) -> tuple[float, float, str]:
-    """The total variation distance of shares, and that which equal ones exceed by chance."""
-    values, codes = np.unique([*map(str, old), *map(str, new)], return_inverse=True)
-    counts = [np.bincount(part, minlength=len(values)) for part in (codes[: len(old)], codes[len(old) :])]
-    shares = [count / max(count.sum(), 1) for count in counts]
-    pooled = (counts[0] + counts[1]) / len(codes)
-    drawn = [rng.multinomial(len(part), pooled, N_DRAWS) / max(len(part), 1) for part in (old, new)]
-    noise = np.quantile(np.abs(drawn[0] - drawn[1]).sum(axis=1) / 2, confidence)
-    most = int(np.abs(shares[0] - shares[1]).argmax())
-    detail = f"{values[most]}: {shares[0][most]:.1%} to {shares[1][most]:.1%}"
-    return float(np.abs(shares[0] - shares[1]).sum() / 2), float(noise), detail
-
-
-def _group_names(old: _Scored, new: _Scored) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The groups of both files by the bins and names of the first; None for a row without one."""
-    from setminus.commands.table_roles import group_names
-    from setminus.estimators.groups import Groups
-
-    known = Groups()
-    codes = known.learn(old.groups, np.zeros(len(old.X), dtype=np.intp))
-    names = group_names(known, old.groups, codes), group_names(known, new.groups)
-    return names[0], np.array(["unseen" if name == "" else name for name in names[1]], dtype=object)
-
-
-def _estimated_mix(
-    old: _Scored, new: _Scored, config: MonitorConfig, rng: np.random.Generator
-) -> tuple[float, float, str]:
-    """The class mix of the new rows as estimated without their labels (EM), against that of the reference.
-
-    The noise is the half width of the widest interval.
-    """
-    from setminus.adaptation.label_shift import mix_distance
-    from setminus.adaptation.prior_correction import prior_correction
-
-    assert old.proba is not None and new.proba is not None  # noqa: S101 - the caller looked
-    labels, proba = old.codes(config.positive), old.proba[old.labelled]
-    kept = _some(len(labels), rng)
-    target = new.proba[_some(len(new.proba), rng)]
-    if len(np.unique(labels[kept])) < len(old.classes):
-        raise UserError(f"{old.name} lacks rows of some class", do="give more labelled rows of the reference.")
-    found = prior_correction(
-        proba[kept], labels[kept], target, shrinkage=0.0, confidence=config.confidence, random_state=config.seed
-    )
-    low, high = found.target_prior_interval
-    most = int(np.abs(found.target_prior - found.source_prior).argmax())
-    names = old.values if config.positive is None else (f"not {config.positive}", config.positive)
-    detail = (
-        f"{names[most]}: {found.source_prior[most]:.1%} to {found.target_prior[most]:.1%} "
-        f"({low[most]:.1%} to {high[most]:.1%})"
-    )
-    return mix_distance(found.target_prior, found.source_prior), float((high - low).max() / 2), detail
-
-
-def _some(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    return np.arange(n) if n <= MAX_ESTIMATED else np.sort(rng.choice(n, MAX_ESTIMATED, replace=False))
-
-
-def _unseen(old: _Scored, new: _Scored) -> tuple[tuple[float, str] | None, list[str]]:
-    """The largest share of new rows whose value of a column the reference did not have, with the columns in words."""
-    from setminus.tables.columns import describe
-    from setminus.tables.drift import column_drift, drift_text
-    from setminus.tables.encoding import TableEncoder
-
-    features = old.X.select([name for name in old.X.column_names if name not in old.taken])
-    kinds = {column.name: column.kind for column in describe(features) if column.kept}
-    absent = [name for name in kinds if name not in new.X.column_names]
-    notes = [f"{new.name} has no column {name!r}" for name in absent]
-    if not kinds:
-        return None, notes
-    drift = column_drift(new.X, TableEncoder(kinds=kinds).fit(features).columns_)
-    worst = max((part.fraction for part in drift.values()), default=0.0)
-    return (worst, drift_text(drift)), notes
-
-
-# ---- whether it matters
-
-
-def _audit(rows: _Scored, config: MonitorConfig, constraint: Constraint) -> Audit:
+def _audit(rows: MonitoredRows, config: MonitorConfig, constraint: Constraint) -> Audit:
     """The audit of the labelled rows, or of the decisions of all rows where only selection rates are compared."""
     from setminus.auditing.audit import audit
 
@@ -534,7 +300,7 @@ def _audit(rows: _Scored, config: MonitorConfig, constraint: Constraint) -> Audi
         "random_state": config.seed,
     }
     decisions = _decided(rows)
-    groups = _named_groups(rows.groups)
+    groups = rows.named_groups
     if constraint == "demographic_parity":
         return audit(y_pred=decisions, sensitive_features=groups, classes=rows.classes, **settings)
     kept = rows.labelled
@@ -547,7 +313,7 @@ def _audit(rows: _Scored, config: MonitorConfig, constraint: Constraint) -> Audi
     )
 
 
-def _decided(rows: _Scored) -> NDArray[Any]:
+def _decided(rows: MonitoredRows) -> NDArray[Any]:
     """The decisions, or the most probable classes."""
     if rows.decisions is not None:
         return rows.decisions
@@ -556,15 +322,7 @@ def _decided(rows: _Scored) -> NDArray[Any]:
     return decided
 
 
-def _named_groups(groups: pa.Table) -> NDArray[Any]:
-    from setminus.commands.table_roles import group_names
-    from setminus.estimators.groups import Groups
-
-    known = Groups()
-    return group_names(known, groups, known.learn(groups, np.zeros(len(groups), dtype=np.intp)))
-
-
-def _is_certified(rows: _Scored, config: MonitorConfig) -> bool:
+def _is_certified(rows: MonitoredRows, config: MonitorConfig) -> bool:
     """Whether the reference rows certify the gap."""
     if config.constraint != "demographic_parity" and not rows.labelled.any():
         return False

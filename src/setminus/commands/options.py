@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from setminus import scale
 from setminus.commands.terminal import finite
 from setminus.core import Agg
 
@@ -37,6 +38,18 @@ Bins = Annotated[
         "and above. By default quantiles."
     ),
 ]
+Engine = Annotated[
+    scale.Engine,
+    typer.Option(
+        help="arrow: in this process. dask: in 2 processes, or on the Dask cluster of --scheduler. spark: in 2 "
+        "threads, or on the Spark cluster of --master."
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(help="Address of a running Dask scheduler. On another machine it must begin with tls://."),
+]
+Master = Annotated[str | None, typer.Option(help="Address of a Spark cluster, such as spark://10.0.0.1:7077.")]
 Header = Annotated[
     bool | None,
     typer.Option("--header/--no-header", help="CSV: whether the first line holds column names. Detected by default."),

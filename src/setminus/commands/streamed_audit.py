@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +18,7 @@ from setminus.commands.scored_columns import ScoredColumns
 from setminus.commands.table_roles import Roles
 from setminus.core import Constraint
 from setminus.progress import tracked
+from setminus.scale.part_files import RunTasks
 from setminus.scale.summary import Score, distinct_values, summarize
 from setminus.tables.columns import to_text
 from setminus.tables.reading import Table, open_table
@@ -44,17 +47,19 @@ def audit_streamed(table: Table, config: AuditConfig, constraint: Constraint) ->
     decisions = [*filter(None, [judged_column(table, config)])]
     values = [*([config.label] if config.label is not None else []), *config.ignore, *decisions]
     required = values[: len(values) - len(decisions)]
-    summary = summarize(
-        table,
-        values,
-        scores,
-        threshold=config.threshold,
-        decide=not decisions,
-        score=last,
-        required=required,
-        max_rows=SAMPLE_ROWS,
-        seed=config.seed,
-    )
+    with _tasks(config) as run:
+        summary = summarize(
+            table,
+            values,
+            scores,
+            threshold=config.threshold,
+            decide=not decisions,
+            score=last,
+            required=required,
+            max_rows=SAMPLE_ROWS,
+            seed=config.seed,
+            run=run,
+        )
     with tempfile.TemporaryDirectory() as folder, tracked(f"audit {summary.n_rows:,} rows"):
         parts = []
         cells, counts, binned = summary.cells, summary.counts, summary.binned
@@ -86,6 +91,23 @@ def audit_streamed(table: Table, config: AuditConfig, constraint: Constraint) ->
         + (f"; {', '.join(sampled)} are of {len(found.groups):,} random ones" if sampled else "")
     )
     return found, result
+
+
+@contextmanager
+def _tasks(config: AuditConfig) -> Iterator[RunTasks | None]:
+    """What counts the parts of the file."""
+    if config.engine == "arrow":
+        yield None
+    elif config.engine == "spark":
+        from setminus.scale.spark_parts import spark_tasks
+
+        with spark_tasks(config.master) as run:
+            yield run
+    else:
+        from setminus.scale.dask_parts import dask_tasks
+
+        with tempfile.TemporaryDirectory() as folder, dask_tasks(config.scheduler, Path(folder)) as run:
+            yield run
 
 
 def _scores(table: Table, config: AuditConfig) -> tuple[list[str], Score | None]:

@@ -6,9 +6,10 @@ key that is made for the run and kept in memory; one on another machine must use
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,12 +17,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from setminus.errors import MissingExtraError, UserError
-from setminus.scale.part_files import part_folder, read_parts, score_part
+from setminus.scale.part_files import RunTasks, part_folder, read_parts, score_part
 from setminus.scale.scorers import Parts, Scorer
-from setminus.tables.drift import Drift
 from setminus.tables.reading import Table
 
-__all__ = ["dask_parts"]
+__all__ = ["dask_parts", "dask_tasks"]
 
 WORKERS = 2
 PATIENCE = 30
@@ -56,6 +56,23 @@ def dask_parts(
         Address of a running scheduler; None starts 2 worker processes here. Certificates for ``tls://`` come from
         Dask's own configuration, ``distributed.comm.tls``.
     """
+    with part_folder(target) as folder, dask_tasks(scheduler, folder) as run:
+        table = table.seekable(folder)
+        task = functools.partial(score_part, table, scorer, needed, folder)
+        yield from read_parts(table, kept, as_text, folder, functools.partial(run, task, table))
+
+
+@contextmanager
+def dask_tasks(scheduler: str | None, folder: Path) -> Iterator[RunTasks]:
+    """A function that runs a task for some parts of a table on workers, and gives the results in order.
+
+    Parameters
+    ----------
+    scheduler : str or None
+        As of `dask_parts`.
+    folder : Path
+        Where workers that are started here keep their files.
+    """
     try:
         import cloudpickle  # type: ignore[import-untyped]
         import cryptography  # noqa: F401
@@ -63,36 +80,34 @@ def dask_parts(
     except ImportError as error:
         raise MissingExtraError('engine="dask"', "Dask and cryptography", extra="scale") from error
 
-    with part_folder(target) as folder, _client(scheduler, folder) as client:
-        table = table.seekable(folder)
-        # packed here, so that a scorer that a worker cannot unpack fails in the task, whose error is reported; and in
-        # a task of its own, so that a long list of parts is not sent with each of them
-        job = client.submit(bytes, cloudpickle.dumps((table, scorer, needed, folder)), pure=False)
+    with _client(scheduler, folder) as client:
 
-        def work(indices: list[int]) -> Iterator[Drift]:
-            futures = [client.submit(_score_part, job, index, pure=False, priority=-index) for index in indices]
+        def run(task: Callable[[int], Any], table: Table, indices: list[int]) -> Iterator[Any]:
+            # packed here, so that a task that a worker cannot unpack fails in the task, whose error is reported; and in
+            # a task of its own, so that a long list of parts is not sent with each of them
+            job = client.submit(bytes, cloudpickle.dumps(task), pure=False)
+            futures = [client.submit(_run, job, index, pure=False, priority=-index) for index in indices]
             try:
                 for index, future in zip(indices, futures, strict=True):
                     try:
                         yield future.result()
                     except KilledWorker as error:
                         raise UserError(
-                            f"every worker that scored the rows from {table.starts[index] + 1:,} of {table.path.name} "
-                            "died",
+                            f"every worker that worked on the rows from {table.starts[index] + 1:,} of "
+                            f"{table.path.name} died",
                             do="give workers more memory, or write the file in smaller row groups.",
                         ) from error
                     future.release()
             finally:
                 client.cancel(futures)
 
-        yield from read_parts(table, kept, as_text, folder, work)
+        yield run
 
 
-def _score_part(job: bytes, index: int) -> Drift:
+def _run(job: bytes, index: int) -> Any:
     import cloudpickle
 
-    table, scorer, needed, folder = cloudpickle.loads(job)
-    return score_part(table, scorer, needed, folder, index)
+    return cloudpickle.loads(job)(index)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from threadpoolctl import threadpool_limits
 
@@ -18,7 +19,10 @@ from setminus.tables.drift import Drift
 from setminus.tables.reading import Table, open_table
 from setminus.tables.writing import writing
 
-__all__ = ["limit_blas", "part_folder", "read_parts", "score_part"]
+__all__ = ["RunTasks", "limit_blas", "part_folder", "read_parts", "score_part"]
+
+RunTasks = Callable[[Callable[[int], Any], Table, list[int]], Iterator[Any]]
+"""From a task for a part, a table and the indices of parts to the results in order."""
 
 
 def read_parts(

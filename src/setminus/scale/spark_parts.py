@@ -15,12 +15,11 @@ from typing import Any
 import pyarrow as pa
 
 from setminus.errors import MissingExtraError, UserError
-from setminus.scale.part_files import part_folder, read_parts, score_part
+from setminus.scale.part_files import RunTasks, part_folder, read_parts, score_part
 from setminus.scale.scorers import Parts, Scorer, score_rows
-from setminus.tables.drift import Drift
 from setminus.tables.reading import Table
 
-__all__ = ["score_frame", "spark_parts"]
+__all__ = ["score_frame", "spark_parts", "spark_tasks"]
 
 WORKERS = 2
 PARTS_PER_WORKER = 4
@@ -45,27 +44,40 @@ def spark_parts(
     master : str or None
         Spark's address of a cluster. None takes the session that is active, or starts 2 threads here.
     """
-    with part_folder(target) as folder, _session(master) as session:
+    with part_folder(target) as folder, spark_tasks(master) as run:
         table = table.seekable(folder)
-        task = functools.partial(_outcome, functools.partial(score_part, table, scorer, needed, folder))
+        task = functools.partial(score_part, table, scorer, needed, folder)
+        yield from read_parts(table, kept, as_text, folder, functools.partial(run, task, table))
+
+
+@contextmanager
+def spark_tasks(master: str | None) -> Iterator[RunTasks]:
+    """A function that runs a task for some parts of a table on workers, and gives the results in order.
+
+    Parameters
+    ----------
+    master : str or None
+        As of `spark_parts`.
+    """
+    with _session(master) as session:
         context = session.sparkContext
         at_once = PARTS_PER_WORKER * max(WORKERS, context.defaultParallelism)
 
-        def work(indices: list[int]) -> Iterator[Drift]:
+        def run(task: Callable[[int], Any], table: Table, indices: list[int]) -> Iterator[Any]:
             for start in range(0, len(indices), at_once):
                 some = indices[start : start + at_once]
-                for outcome in context.parallelize(some, len(some)).map(task).collect():
+                for outcome in context.parallelize(some, len(some)).map(functools.partial(_outcome, task)).collect():
                     if isinstance(outcome, UserError):
                         raise outcome
                     yield outcome
 
-        yield from read_parts(table, kept, as_text, folder, work)
+        yield run
 
 
-def _outcome(work: Callable[[int], Drift], index: int) -> Drift | UserError:
-    """The drift of a part, or the error: Spark would try a part again, and give the error back as text."""
+def _outcome(task: Callable[[int], Any], index: int) -> Any:
+    """The result of a part, or the error: Spark would try a part again, and give the error back as text."""
     try:
-        return work(index)
+        return task(index)
     except UserError as error:
         return error
 

@@ -5,9 +5,11 @@ Counts are additive: each part of the file is counted by itself, here or on anot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 from setminus.auditing.binned import N_BINS, BinnedScores, score_bins
 from setminus.progress import tracked
 from setminus.scale.cells import BLOCK, blocks, check_cells, codes_of, combined, decoded, first_rows
+from setminus.scale.part_files import RunTasks
 from setminus.tables.columns import check_names
 from setminus.tables.reading import Table, ahead
 
@@ -69,6 +72,7 @@ def summarize(
     kept: Sequence[str] = (),
     max_rows: int,
     seed: int = 0,
+    run: RunTasks | None = None,
 ) -> Summary:
     """Count the combinations of values and decisions of a file, and draw rows from it, in one pass.
 
@@ -94,6 +98,8 @@ def summarize(
     max_rows : int
         Rows of the sample.
     seed : int
+    run : callable, optional
+        Counts each part where it lies: `dask_tasks` or `spark_tasks` give it. By default this process counts.
 
     Returns
     -------
@@ -118,16 +124,36 @@ def summarize(
     chosen = np.sort(np.random.default_rng(seed).choice(n_rows, size=min(max_rows, n_rows), replace=False))
     count = _Count(table.path.name, tuple(values), tuple(scores), threshold, decide, score, tuple(required))
     whole = _Whole(count)
-    start = 0
     reading = tracked(f"read {table.path.name}", total=n_rows, unit="rows")
-    with reading as progress, closing(ahead(table.batches(used))) as batches:
-        for rows in batches:
-            within = slice(*np.searchsorted(chosen, [start, start + rows.num_rows]))
-            if rows.num_rows:
-                whole.add(count(rows, chosen[within] - start))
-            start += rows.num_rows
-            progress.advance(rows.num_rows)
+    parts = _here(table, used, count, chosen) if run is None else _elsewhere(table, used, count, chosen, run)
+    with reading as progress, closing(parts):
+        for part in parts:
+            whole.add(part)
+            progress.advance(int(part.counts.sum()))
     return whole.summary(n_rows)
+
+
+def _here(table: Table, used: list[str], count: _Count, chosen: Codes) -> Generator[_Part]:
+    """What is kept of each part, in this process."""
+    with closing(ahead(table.batches(used))) as batches:
+        for (start, stop), rows in zip(pairwise(table.starts), batches, strict=True):
+            if rows.num_rows:
+                yield count(rows, _within(chosen, start, stop))
+
+
+def _elsewhere(table: Table, used: list[str], count: _Count, chosen: Codes, run: RunTasks) -> Generator[_Part]:
+    """The same, by tasks."""
+    indices = [index for index, (start, stop) in enumerate(pairwise(table.starts)) if stop > start]
+    yield from run(partial(_task, table, used, count, chosen), table, indices)
+
+
+def _task(table: Table, used: list[str], count: _Count, chosen: Codes, index: int) -> _Part:
+    return count(table.part(index, used), _within(chosen, *table.starts[index : index + 2]))
+
+
+def _within(chosen: Codes, start: int, stop: int) -> Codes:
+    """The chosen rows of a part, counted from its first."""
+    return chosen[slice(*np.searchsorted(chosen, [start, stop]))] - start
 
 
 def distinct_values(table: Table, name: str) -> pa.ChunkedArray:
