@@ -267,7 +267,7 @@ def test_a_part_that_kills_every_worker_is_named(rows, tmp_path):
     with (
         # Dask tries four times otherwise
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-        pytest.raises(UserError, match=r"every worker that scored the rows from 1 of in\.parquet died"),
+        pytest.raises(UserError, match=r"every worker that worked on the rows from 1 of in\.parquet died"),
     ):
         score_file(table, tmp_path / "out.parquet", Deadly(), engine="dask")
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
