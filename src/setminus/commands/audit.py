@@ -151,6 +151,7 @@ def audit(
 
     Example: setminus audit scored.parquet --label income --ignore sex --score p --certify 0.1
     """
+    engine = "dask" if scheduler else "spark" if master else engine
     config = configured(AuditConfig, locals())
     files = {"record": out, "page": page, "card": card, "pdf": pdf, "junit": junit, "sarif": sarif}
     outputs = "--out, --page, --card, --pdf, --junit or --sarif"

@@ -211,7 +211,7 @@ def fit(
         int,
         typer.Option(
             min=1000,
-            help="Largest number of rows to learn from. All others of a larger Parquet or Arrow file choose the decision, "
+            help="Largest number of rows to learn from. All other rows of a Parquet or Arrow file choose the decision, "
             "certify it and evaluate it, a part at a time.",
         ),
     ] = 1_000_000,
