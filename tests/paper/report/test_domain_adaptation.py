@@ -170,8 +170,7 @@ def test_the_page_has_the_numbers_and_the_settings(records, body):
     values = [one["metrics"]["accuracy"] for one in records if one["config"]["method"] == "vada"][:3]
     found = re.search(r'data-method="vada" data-rule="information".*?data-value="([^"]+)"', body, flags=re.S)
     assert float(found[1]) == pytest.approx(np.mean(values))
-    assert "24 channels, and is trained for 1,000 steps on at most 10,000 images" in body
-    assert "at least 0.1 for the domain loss" in body and "SYN-DIGITS" in body
+    assert re.search(r"\b24 channels\b.*\b1,000 steps\b.*\b10,000 images\b", body) and "SYN-DIGITS" in body
 
 
 @pytest.mark.parametrize("many", [False, True])
