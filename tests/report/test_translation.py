@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+from typing import get_args
 
 import pytest
 
 from setminus.report import page
 from setminus.report.translation import summary, translation_section
+from setminus.transfer.networks import Kind
 from tests.made_translation import PNG, made_translation
 
 
@@ -38,6 +40,13 @@ def test_a_record_of_an_earlier_version_has_no_grain_and_no_distance(record):
         for name in ("distance", "distance_interval", "grain", "matched"):
             del scores[name]
     assert [row[4:6] for row in summary(record)[1]] == [["-", "-"]] * 2
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_every_kind_of_network_has_a_page(kind):
+    record = made_translation("change")
+    record["task"]["network"] = kind
+    assert "channels in the first layers" in page.build_page([record])
 
 
 def test_the_page_escapes_everything(record):

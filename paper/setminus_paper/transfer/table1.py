@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cache, partial
 from typing import Any, Literal
 
@@ -28,7 +28,6 @@ from setminus_paper.transfer.principals import fit_last_layer, fit_orthogonal_by
 from setminus_paper.transfer.translation import (
     JOB,
     ROWS,
-    RestingTranslation,
     Row,
     Source,
     Translation,
@@ -96,19 +95,10 @@ QUICK = Size(
     clamp=30.0,
     learned="last_layer",
 )
-Scale = Literal["quick", "paper", "demo"]
+Scale = Literal["quick", "paper"]
 SIZES: dict[Scale, Size] = {
     "quick": QUICK,
     "paper": Size(),
-    # for `setminus demo`; all digits, since plain CycleGAN keeps more backgrounds with few, at their full size: at 16
-    # and 20 pixels the generators hid the digit in a texture that the classifiers took for the background
-    "demo": replace(
-        QUICK,
-        judged=128,
-        judge_digits=8_000,
-        translation=RestingTranslation(steps=300, batch_size=32, evaluate_every=25, rate=1e-3),
-        classifier=replace(QUICK.classifier, width=8, epochs=1),
-    ),
 }
 
 

@@ -23,7 +23,7 @@ from setminus.transfer.transfer_task import TransferConfig, TransferTask
 from setminus_paper.run import train_run
 from setminus_paper.transfer.evaluation import TransferJudge
 
-__all__ = ["JOB", "ROWS", "RestingTranslation", "Row", "Source", "Translation", "translated"]
+__all__ = ["JOB", "ROWS", "Row", "Source", "Translation", "translated"]
 
 JOB = "style_transfer"
 
@@ -66,13 +66,6 @@ class Translation:
     """None is the fastest that the machine has."""
 
 
-@dataclass(frozen=True)
-class RestingTranslation(Translation):
-    """With a rate that falls to zero over the second half of the steps, and clipped gradients."""
-
-    clip: float = 1.0
-
-
 def translated(
     networks: CycleGAN,
     domains: tuple[torch.Tensor, torch.Tensor],
@@ -97,7 +90,6 @@ def translated(
             rate=size.rate,
             seed=seed,
             plain_steps=plain_steps,
-            decay_end=size.steps if isinstance(size, RestingTranslation) else None,
         ),
         log_ratio=log_ratio,
         judge=judge,
@@ -110,7 +102,6 @@ def translated(
         log_every=size.evaluate_every,
         evaluate_every=size.evaluate_every,
         precision=size.precision,
-        clip=size.clip if isinstance(size, RestingTranslation) else None,
     )
     return {
         **_scores(outcome),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import shlex
 import shutil
@@ -125,7 +124,7 @@ def transfer_fit(
         if os.path.realpath(out) == os.path.realpath(folder):
             raise UserError(f"{out} is {name}, whose pictures are read", do="name another folder: --out FOLDER")
     check_outputs({"page": out / "report.html", "record": out / "records.jsonl"}, [labels])
-    _prepare_torch()
+    _check_packages()
     from setminus.transfer.networks import kind_for
     from setminus.transfer.translator import OrthogonalTranslator
 
@@ -169,7 +168,7 @@ def transfer_fit(
                 return
             # with the steps of an earlier process, where it was resumed
             seconds["train the generators"] = translator.report_["seconds"]
-            record = _record(translator, {"size": size, "allow_grey": allow_grey}, seconds, command)
+            record = translation_record(translator, {"size": size, "allow_grey": allow_grey}, seconds, command)
             _write_model(translator, record, out)
     except KeyboardInterrupt:
         begun = (out / CHECKPOINTS).exists()
@@ -217,7 +216,7 @@ def transfer_apply(
 
     Example: setminus transfer apply model/ ann.jpg eve.png --direction b-to-a --out as_men/
     """
-    _prepare_torch()
+    _check_packages()
 
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is a file", do="name a folder: --out FOLDER")
@@ -316,9 +315,21 @@ def _write_png(path: Path, image: Bytes) -> None:
         Image.fromarray(image).save(partial, format="PNG")
 
 
-def _record(
+def translation_record(
     translator: OrthogonalTranslator, reading: dict[str, Any], seconds: dict[str, float], command: str
 ) -> Record:
+    """What the page shows of a fitted translator.
+
+    Parameters
+    ----------
+    translator : OrthogonalTranslator
+    reading : dict
+        How its pictures were read.
+    seconds : dict of str to float
+        Times of its parts.
+    command : str
+        The command that repeats it.
+    """
     from setminus.transfer.fitting import strip_png
     from setminus.transfer.networks import kind_for
 
@@ -352,15 +363,13 @@ def _record(
     )
 
 
-def _prepare_torch() -> None:
-    """Raise if a package of style transfer is missing, and silence Lightning's messages."""
+def _check_packages() -> None:
+    """Raise if a package of style transfer is missing."""
     for name in ("torch", "lightning_fabric", "safetensors", "PIL"):
         try:
             __import__(name)
         except ModuleNotFoundError as error:
             raise MissingExtraError("style transfer", name, extra="nn") from error
-    # after its import, which sets the level
-    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
 
 
 def _show(record: dict[str, Any], display: Display) -> None:

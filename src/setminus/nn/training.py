@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -351,9 +352,10 @@ def train(
     if folder is not None and has_checkpoint(folder) and not resume:
         raise UserError(f"{folder} holds a checkpoint", do="resume from it, remove it, or choose another folder.")
     strategy = "ddp" if config.devices > 1 else "auto"
-    fabric = Fabric(
-        accelerator=config.accelerator, strategy=strategy, devices=config.devices, precision=config.precision
-    )
+    with _quiet():
+        fabric = Fabric(
+            accelerator=config.accelerator, strategy=strategy, devices=config.devices, precision=config.precision
+        )
     fabric.launch()
     with training_settings(config, fabric.global_rank):
         for module in task.modules.values():
@@ -409,6 +411,16 @@ def _share_weights(module: torch.nn.Module, fabric: Fabric) -> None:
             first = tensor.detach().clone(memory_format=torch.contiguous_format)
             torch.distributed.broadcast(first, 0)
             tensor.copy_(first)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without Fabric's line on its precision, which it prints for each of many trainings."""
+    logger = logging.getLogger("lightning_fabric")
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    yield
+    logger.setLevel(level)
 
 
 @contextmanager
