@@ -83,9 +83,10 @@ def test_a_class_that_the_model_misses_in_its_estimate_too_is_lost_where_another
 
 @pytest.mark.parametrize(("trust", "status"), [(1.0, "fail"), (0.0, "warn")])
 def test_predictions_need_not_follow_an_estimate_that_is_not_trusted(trust, status):
-    found = doubts(trust=trust, unexplained=0.3, answers=[0.9, 0.1], decided=[0.0, 1.0])
-    assert found["every class is predicted"] == status
-    assert found["the adapted model's mean probabilities agree with the estimate"] == status
+    labelled = replace(HELPED, mix=(0.8, 0.2), after=290)
+    found = doubts(labelled, trust=trust, unexplained=0.3, answers=[0.9, 0.1], decided=[0.0, 1.0])
+    assert found["every class is predicted"] == found["the estimate fits the labelled target rows"] == status
+    assert ("the adapted model's mean probabilities agree with the estimate" in found) == (trust == 1)
     assert ("other class frequencies explain the target's predictions" in found) == (trust < 1)
 
 
@@ -134,7 +135,8 @@ def test_no_advice_is_given_that_is_followed_already_or_cannot_be():
         return " ".join(one.advice for one in adaptation_findings(replace(GOOD, estimates=far, **changes)))
 
     assert "--shrinkage" in advice()
-    assert "--shrinkage" not in advice(shrinkage=0.5) + advice(method="vada")
+    # "auto" does not shrink the estimate, it weighs the corrected prediction
+    assert "--shrinkage" not in advice(shrinkage=0.5) + advice(method="vada") + advice(method="auto", trust=0.5)
     assert "--method vada " not in advice(method="vada")
     assert HELPS not in {one.name for one in adaptation_findings(replace(GOOD, method="source_only"), HELPED)}
 

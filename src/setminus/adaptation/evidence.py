@@ -256,7 +256,7 @@ def adaptation_findings(evidence: AdaptationEvidence, scores: TargetScores | Non
         _features_differ(evidence),
         _frequencies_changed(evidence),
         _estimates_agree(evidence) if evidence.trust is None else _estimate_trusted(evidence),
-        _predictions_agree(evidence),
+        *([_predictions_agree(evidence)] if _follows_estimate(evidence) else []),
         _every_class_predicted(evidence),
         _stable(evidence),
     ]
@@ -400,16 +400,20 @@ def _estimate_trusted(evidence: AdaptationEvidence) -> Finding:
     )
 
 
+def _follows_estimate(evidence: AdaptationEvidence) -> bool:
+    """Whether the model trusts the estimate: otherwise its mistakes are no reason against the predictions."""
+    return evidence.trust is None or evidence.trust >= MIN_TRUST
+
+
 def _without_trust(evidence: AdaptationEvidence, status: Status) -> Status:
-    """Predictions that differ from an estimate that is not trusted are no reason against them."""
-    return "warn" if status == "fail" and evidence.trust is not None and evidence.trust < MIN_TRUST else status
+    return "warn" if status == "fail" and not _follows_estimate(evidence) else status
 
 
 def _predictions_agree(evidence: AdaptationEvidence) -> Finding:
     distance = mix_distance(evidence.expected, evidence.answers)
     return _finding(
         "the adapted model's mean probabilities agree with the estimate",
-        _without_trust(evidence, grade(distance, DISAGREEMENT)),
+        grade(distance, DISAGREEMENT),
         f"for a target with the estimated frequencies they differ from them by {_percent(distance)} of the rows",
         "Trust neither: label some target rows, or train longer (--steps).",
     )
@@ -471,7 +475,7 @@ def _estimate_fits(evidence: AdaptationEvidence, scores: TargetScores) -> Findin
         status: Status = "ok" if chance < DISAGREEMENT[0] else "warn"
         advice = "Label more rows: with so few, any estimate would fit."
     else:
-        status = "fail" if grade(distance, DISAGREEMENT) == "fail" else "warn"
+        status = _without_trust(evidence, "fail" if grade(distance, DISAGREEMENT) == "fail" else "warn")
         advice = f"If these rows are a random sample, trust them: leave out columns that shifted{_shrink(evidence)}"
     return _finding(
         "the estimate fits the labelled target rows",
@@ -504,8 +508,9 @@ def _helps(scores: TargetScores) -> Finding:
 
 
 def _shrink(evidence: AdaptationEvidence) -> str:
-    """The end of an advice: shrinkage, where the method has it and it is not used yet."""
-    return ", or try --shrinkage 0.5." if evidence.method in WITH_PRIOR and not evidence.shrinkage else "."
+    """The end of an advice: shrinkage, where the method has it and it is not used yet; "auto" checks the estimate."""
+    shrinks = evidence.method in WITH_PRIOR and evidence.trust is None
+    return ", or try --shrinkage 0.5." if shrinks and not evidence.shrinkage else "."
 
 
 def _percent(share: float) -> str:
