@@ -234,14 +234,16 @@ def test_progress_is_told_by_steps(moons):
     assert [event.done for event in events if event.kind == "advanced" and event.unit == "steps"] == [*range(1, 11)]
 
 
-@pytest.mark.parametrize("routing", [False, True])
-def test_grid_search_by_a_criterion_of_skada(routing, moons):
+@pytest.mark.parametrize(
+    "scorer", [None, "PredictionEntropyScorer", "SoftNeighborhoodDensity", "ImportanceWeightedScorer"]
+)
+def test_grid_search_by_a_criterion_of_skada(scorer, moons):
     metrics = pytest.importorskip("skada.metrics")
     X, y, domain = moons(0, n=100)
     masked = np.where(domain > 0, y, -1)
-    with sklearn.config_context(enable_metadata_routing=routing):
+    with sklearn.config_context(enable_metadata_routing=scorer is not None):
         # without routing no scorer gets the domains: the accuracy on rows with labels
-        scoring = metrics.PredictionEntropyScorer() if routing else None
+        scoring = scorer and getattr(metrics, scorer)()
         search = GridSearchCV(
             OrthogonalAdapter("vada_orthogonal", steps=5),
             {"method": ["source_only", "vada_orthogonal"]},

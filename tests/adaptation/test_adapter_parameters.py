@@ -33,6 +33,7 @@ DEFAULTS = OrthogonalAdapter().get_params()
         ("shrinkage", math.nan, "nan: expected a share"),
         ("held_out", None, "None: expected a share between 0 and 1."),
         ("held_out", 1.0, "1.0: expected a share between 0 and 1."),
+        ("early_stopping", 1, "1: expected True or False."),
         ("device", "gpu", "'gpu': expected one of cpu, cuda, mps, auto."),
     ],
 )

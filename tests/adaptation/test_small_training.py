@@ -6,15 +6,17 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from setminus.adaptation import small_training  # noqa: E402
 from setminus.adaptation.domains import DomainData, LabelShift  # noqa: E402
 from setminus.adaptation.methods import METHODS, AdaptationConfig, DirtT  # noqa: E402
 from setminus.adaptation.small_networks import small_networks  # noqa: E402
-from setminus.adaptation.small_training import linear_layers, train_small  # noqa: E402
+from setminus.adaptation.small_training import LOOK_EVERY, LOOKS, linear_layers, train_small  # noqa: E402
 from setminus.adaptation.vada import VadaConfig  # noqa: E402
 from setminus.nn.networks import seeded  # noqa: E402
 from setminus.nn.training import NotFiniteError, TrainingConfig, train  # noqa: E402
+from setminus.progress import listen  # noqa: E402
 
-STEPS, WARMUP = 12, 3
+STEPS, MAX_STEPS, WARMUP = 12, 700, 3
 # a difference of finite size: that of the default is close to the rounding of float32
 LOSSES = VadaConfig(domain=0.5, source_vat=0.7, target_entropy=0.3, target_vat=0.9, vat_radius=0.5, vat_xi=0.1)
 
@@ -89,3 +91,38 @@ def test_refinement_with_a_teacher_that_is_renewed():
 def test_weights_that_are_not_finite_are_refused():
     with pytest.raises(NotFiniteError, match="lower the learning rate"):
         train_small(task_of("vada", AdaptationConfig(LOSSES, rate=1e30, batch=16)), STEPS, seed=0)
+
+
+def steps_until_settled(data, rate=1e-2, warmup=50, early_stopping=True):
+    done = []
+    networks = seeded(1, lambda: small_networks(data.source.shape[1], data.n_classes, width=8))
+    task = METHODS["vada"](networks, data, AdaptationConfig(LOSSES, rate=rate, batch=16, warmup=warmup), 7)
+    with listen(lambda event: done.append(event.done)):
+        train_small(task, MAX_STEPS, seed=3, early_stopping=early_stopping)
+    return done[-1]
+
+
+def clear_classes(held_out=True):
+    generator = torch.Generator().manual_seed(0)
+    y = torch.arange(120) % 2
+    x = 0.3 * torch.randn(120, 2, generator=generator) + 4.0 * y[:, None]
+    rest = (x[80:], y[80:]) if held_out else (None, None)
+    return DomainData(x[:80], y[:80], x + 0.2, 2, *rest)
+
+
+@pytest.mark.parametrize("held_out", [True, False])
+def test_a_training_that_has_settled_stops(held_out, monkeypatch):
+    data = clear_classes(held_out)
+    if held_out:
+        # the loss of classes that are clear falls for ever
+        assert steps_until_settled(data, rate=1e-3) > 500
+        monkeypatch.setattr(small_training, "cross_entropy", lambda *_: torch.tensor(1.0))
+    # the first look is after the warm-up, and four more have to be like it
+    assert steps_until_settled(data) == 50 + LOOKS * LOOK_EVERY + LOOK_EVERY
+    assert steps_until_settled(data, warmup=400) == 400 + LOOKS * LOOK_EVERY + LOOK_EVERY
+    assert steps_until_settled(data, early_stopping=False) == MAX_STEPS
+
+
+def test_a_training_whose_predictions_still_change_goes_on():
+    # labels by chance, learned in leaps
+    assert steps_until_settled(made(n_classes=2), rate=0.3) == MAX_STEPS

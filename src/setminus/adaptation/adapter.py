@@ -96,6 +96,9 @@ class OrthogonalAdapter(DomainClassifier):
         The fraction of source rows that are held out for "em" and "bbse"; none if a class has fewer than three.
     refine_steps : int, default=0
         Steps of DIRT-T on the target after adaptation.
+    early_stopping : bool, default=True
+        Stop adaptation before `steps` where the predictions for the target hardly change any more, and the loss on
+        held-out source rows has stopped falling. No label of the target is used.
     device : {"cpu", "cuda", "mps", "auto"}, default="cpu"
         Where to train; predictions are on the CPU.
     random_state : int, RandomState instance or None, default=0
@@ -142,6 +145,7 @@ class OrthogonalAdapter(DomainClassifier):
 
     # models of earlier versions have no value of these
     target_prior: ArrayLike | None = None
+    early_stopping: bool = False
     device: Device = "cpu"
     evidence_: dict[str, Any]
 
@@ -165,6 +169,7 @@ class OrthogonalAdapter(DomainClassifier):
         radius: float = 0.3,
         held_out: float = 0.2,
         refine_steps: int = 0,
+        early_stopping: bool = True,
         device: Device = "cpu",
         random_state: Any = 0,
     ):
@@ -185,6 +190,7 @@ class OrthogonalAdapter(DomainClassifier):
         self.radius = radius
         self.held_out = held_out
         self.refine_steps = refine_steps
+        self.early_stopping = early_stopping
         self.device = device
         self.random_state = random_state
 
@@ -431,6 +437,7 @@ class OrthogonalAdapter(DomainClassifier):
             seed=int(random.randint(2**31 - 1)),
             device=self.device,
             mass=mass,
+            early_stopping=self.early_stopping,
         )
 
     def _standardised(self, X: Floats) -> Floats:

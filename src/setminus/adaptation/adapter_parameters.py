@@ -63,6 +63,8 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
         # True is an integer to Python; NaN fails every comparison
         if isinstance(value, bool) or not isinstance(value, kind) or not holds(value):
             raise UserError(f"{name} is {value!r}", expected=f"{expected}")
+    if not isinstance(parameters["early_stopping"], bool):
+        raise UserError(f"early_stopping is {parameters['early_stopping']!r}", expected="True or False")
     known = parameters["target_prior"] is not None
     if known:
         # here, because commands read the choices of this module before scipy is needed

@@ -81,6 +81,7 @@ def adapted(
     seed: int,
     device: str = "cpu",
     mass: float = 0.0,
+    early_stopping: bool = False,
 ) -> Adapted:
     """Train small networks by one of `METHODS`, then refine them by `refine_steps` of DIRT-T."""
     place = pick_device(device)
@@ -89,7 +90,7 @@ def adapted(
     if method == "vada_orthogonal":
         options |= {"discriminator": discriminator, "mass": mass}
     task = METHODS[method](networks, data, config, seed, **options)
-    train_small(task, steps, seed, place)
+    train_small(task, steps, seed, place, early_stopping=early_stopping)
     if refine_steps:
         train_small(DirtT(networks, data, config, seed), refine_steps, seed, place)
     layers = [(_array(layer.weight).T.copy(), _array(layer.bias)) for layer in linear_layers(*task.predictor)]

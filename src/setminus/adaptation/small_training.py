@@ -13,6 +13,7 @@ from functools import partial
 
 import torch
 from torch import nn
+from torch.nn.functional import cross_entropy
 
 from setminus.adaptation.methods import (
     MIN_FREQUENCY,
@@ -31,6 +32,11 @@ __all__ = ["LinearLayers", "linear_layers", "train_small"]
 
 BETAS, EPSILON = (0.5, 0.999), 1e-8
 """Of Adam, as in `setminus.nn.passes.adam`."""
+LOOK_EVERY, LOOKS, MAX_CHANGED = 50, 4, 0.02
+"""Steps between two looks at an adversarial training; the number of looks in a row at which it must have settled; and
+the share of target rows whose predicted class may change between two of them."""
+MAX_LOOKED_AT = 2_000
+"""Target rows that are looked at."""
 
 
 class LinearLayers:
@@ -115,7 +121,9 @@ def linear_layers(*modules: nn.Module) -> list[nn.Linear]:
     return [part for module in modules for part in module.modules() if isinstance(part, nn.Linear)]
 
 
-def train_small(task: AdaptationTask, steps: int, seed: int, device: str = "cpu") -> None:
+def train_small(
+    task: AdaptationTask, steps: int, seed: int, device: str = "cpu", *, early_stopping: bool = False
+) -> None:
     """Train the networks of a task in place, as `setminus.nn.training.train` does.
 
     Parameters
@@ -124,19 +132,55 @@ def train_small(task: AdaptationTask, steps: int, seed: int, device: str = "cpu"
         One of `setminus.adaptation.methods` on `small_networks`.
     steps, seed : int
     device : str
+    early_stopping : bool, default=False
+        Stop an adversarial training that has settled: the predictions for the target hardly change any more, and the
+        loss on held-out source rows, if there are any, has stopped falling. No label of the target is used.
     """
     for module in task.modules.values():
         module.to(device)
     with training_settings(TrainingConfig(steps=steps, seed=seed)), torch.no_grad():
         classifier = LinearLayers(linear_layers(*task.predictor), task.config.rate)
         step = _step_of(task, classifier, device)
+        settled = _Settled(task, classifier, device) if early_stopping and isinstance(task, Vada) else None
         with tracked("train", total=steps, unit="steps") as progress:
             for index in range(steps):
                 step(index)
                 classifier.update(task.rate(index))
                 progress.advance()
+                due = index >= task.config.warmup and (index + 1) % LOOK_EVERY == 0
+                if settled is not None and due and settled.look():
+                    break
         if not bool(classifier.vector.isfinite().all()):
             raise NotFiniteError("the weights of the network are no longer finite: lower the learning rate.")
+
+
+class _Settled:
+    """How long the predictions for the target have hardly changed, and the loss on held-out source rows not fallen."""
+
+    def __init__(self, task: AdaptationTask, classifier: LinearLayers, device: str) -> None:
+        data, self.classifier = task.data, classifier
+        every = -(-len(data.target) // MAX_LOOKED_AT)
+        self.target = data.target[::every].to(device)
+        self.held_out, self.labels = data.held_out, data.held_out_labels
+        if self.held_out is not None and self.labels is not None:
+            self.held_out, self.labels = self.held_out.to(device), self.labels.to(device)
+            counts = torch.bincount(self.labels, minlength=data.n_classes)
+            self.weights = (1 / counts).to(self.held_out)
+        self.decided: torch.Tensor | None = None
+        self.least, self.still, self.waited = math.inf, 0, 0
+
+    def look(self) -> bool:
+        """Whether the training may stop."""
+        decided = self.classifier.forward(self.target)[-1].argmax(1)
+        changed = 1.0 if self.decided is None else float((decided != self.decided).double().mean())
+        self.decided = decided
+        self.still = self.still + 1 if changed <= MAX_CHANGED else 0
+        if self.held_out is None or self.labels is None:
+            return self.still >= LOOKS
+        loss = float(cross_entropy(self.classifier.forward(self.held_out)[-1], self.labels, self.weights))
+        self.waited = 0 if loss < self.least else self.waited + 1
+        self.least = min(loss, self.least)
+        return min(self.still, self.waited) >= LOOKS
 
 
 Step = Callable[[int], None]
