@@ -15,7 +15,7 @@ from setminus.adaptation.automatic import (
     joined,
     network_logits,
 )
-from setminus.adaptation.linear_source import fit_linear_source, prior_evidence, trust
+from setminus.adaptation.linear_source import column_error, fit_linear_source, prior_evidence, trust
 from setminus.adaptation.prior_correction import PriorCorrectedClassifier
 
 FEW_STEPS = {"steps": 150, "learning_rate": 5e-3}
@@ -65,16 +65,58 @@ def test_an_estimate_is_not_trusted_where_the_features_shifted():
 
 
 def test_trust_falls_between_its_two_ends():
-    assert trust(0.15, float("nan"), 0.5, 1, 100) == pytest.approx(0.5)
-    assert trust(0.15, 0.15, 0.5, 1, 100) == pytest.approx(0.5)
-    assert trust(0.3, 0.1125, 0.5, 1, 100) == pytest.approx(0.5)
+    assert trust(0.15, float("nan"), 0.0, 0.5, 1, 100) == pytest.approx(0.5)
+    assert trust(0.15, 0.15, 0.0, 0.5, 1, 100) == pytest.approx(0.5)
+    assert trust(0.3, 0.1125, 0.0, 0.5, 1, 100) == pytest.approx(0.5)
     # halves that agree by chance do not outweigh predictions that the frequencies do not explain
-    assert trust(0.5, 0.0, 0.5, 1, 100) == 0.0
+    assert trust(0.5, 0.0, 0.0, 0.5, 1, 100) == 0.0
     # halves that predict well and disagree outweigh predictions that one class explains; weak halves do not
-    assert trust(0.0, 0.5, 0.5, 0.7, 100) == 0.0
-    assert trust(0.0, 0.5, 0.5, 0.5, 100) == 1.0
-    assert trust(0.0, 0.0, 0.5, 1, 10) == pytest.approx(0.5)
-    assert trust(0.0, 0.0, 0.5, 1, 5) == 0.0
+    assert trust(0.0, 0.5, 0.0, 0.5, 0.7, 100) == 0.0
+    assert trust(0.0, 0.5, 0.0, 0.5, 0.5, 100) == 1.0
+    assert trust(0.0, 0.0, 0.0, 0.5, 1, 10) == pytest.approx(0.5)
+    assert trust(0.0, 0.0, 0.0, 0.5, 1, 5) == 0.0
+    assert trust(0.0, 0.0, 0.125, 0.5, 1, 100) == pytest.approx(0.5)
+    assert trust(0.0, 0.0, 0.2, 0.5, 1, 100) == 0.0
+
+
+def test_few_columns_that_moved_make_an_estimate_wrong_that_no_other_check_is_against():
+    rng = np.random.default_rng(0)
+    found = []
+    for share, moved in ((0.85, 0.0), (0.5, 0.8)):
+        y, labels = mixed(3_000, 0.5, rng), mixed(3_000, share, rng)
+        x, target = (0.4 * codes[:, None] + rng.normal(size=(3_000, 6)) for codes in (y, labels))
+        target[:, 0] += moved
+        found.append(prior_evidence(fit_linear_source(x, y, target, seed=0), x, y, target, seed=0))
+        assert found[-1].unexplained < 0.1
+        assert abs(found[-1].estimate[1] - share) < 0.1 or moved
+    alone, wrong = found
+    assert alone.trust == 1.0
+    assert abs(wrong.estimate[1] - 0.5) > 0.15
+    assert wrong.trust == 0.0
+
+
+def test_the_column_error_of_exact_means():
+    """Two classes at 0 and 1 in each of d columns of equal weight: a gap of `moved` counts as `moved / d` rows."""
+    for d, moved in ((4, 0.5), (9, -0.2)):
+        codes = np.repeat([0, 1], 30)
+        x = np.repeat(1.0 * codes[:, None], d, axis=1)
+        for shifted in (1, d):
+            target = x + np.where(np.arange(d) < shifted, moved, 0.0)
+            # the weights of classes may have a common part, which no probability depends on
+            weight = np.tile([3.0, 5.0], (d, 1))
+            error = column_error(weight, x, codes, target, np.array([0.5, 0.5]))
+            assert error == pytest.approx(abs(moved) / d * np.sqrt(shifted))
+
+
+def test_the_column_error_of_three_classes_does_not_depend_on_units():
+    rng = np.random.default_rng(1)
+    y = np.arange(600) % 3
+    x = rng.normal(size=(3, 5))[y] + rng.normal(size=(600, 5))
+    target, weight = x[: 3 * 100] + rng.normal(size=5), rng.normal(size=(5, 3))
+    mix, units = np.array([0.2, 0.3, 0.5]), np.array([1.0, 10.0, 0.1, 100.0, 5.0])
+    error = column_error(weight, x, y, target, mix)
+    assert error > 0.01
+    assert column_error(weight / units[:, None], x * units, y, target * units, mix) == pytest.approx(error)
 
 
 def test_the_strongest_regularisation_within_an_error_of_the_best_is_taken():

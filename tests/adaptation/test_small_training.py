@@ -10,7 +10,7 @@ from setminus.adaptation import small_training  # noqa: E402
 from setminus.adaptation.domains import DomainData, LabelShift  # noqa: E402
 from setminus.adaptation.methods import METHODS, AdaptationConfig, DirtT  # noqa: E402
 from setminus.adaptation.small_networks import small_networks  # noqa: E402
-from setminus.adaptation.small_training import LOOK_EVERY, LOOKS, linear_layers, train_small  # noqa: E402
+from setminus.adaptation.small_training import LOOK_EVERY, LOOKS, train_small, weights_of  # noqa: E402
 from setminus.adaptation.vada import VadaConfig  # noqa: E402
 from setminus.nn.networks import seeded  # noqa: E402
 from setminus.nn.training import NotFiniteError, TrainingConfig, train  # noqa: E402
@@ -34,8 +34,8 @@ def task_of(method, config=None, **options):
     return METHODS[method](networks, made(), config, 7, **options)
 
 
-def weights_of(task):
-    return torch.cat([part.detach().flatten() for one in linear_layers(*task.predictor) for part in one.parameters()])
+def vector_of(task):
+    return torch.cat([part.detach().flatten() for part in weights_of(*task.predictor)])
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_steps_are_those_of_automatic_differentiation(method, options, balanced)
     slow, quick, fresh = (task_of(method, config, **options) for _ in range(3))
     train(slow, TrainingConfig(STEPS, seed=3))
     train_small(quick, STEPS, seed=3)
-    torch.testing.assert_close(weights_of(quick), weights_of(slow), rtol=0, atol=2e-4)
-    assert (weights_of(quick) - weights_of(fresh)).abs().max() > 5e-2
+    torch.testing.assert_close(vector_of(quick), vector_of(slow), rtol=0, atol=2e-4)
+    assert (vector_of(quick) - vector_of(fresh)).abs().max() > 5e-2
     if quick.target_prior is not None:
         assert abs(quick.target_prior - slow.target_prior).max() < 1e-4
 
@@ -73,8 +73,8 @@ def test_every_loss_of_weight_0_is_left_out_and_otherwise_counts(name):
     train(slow, TrainingConfig(STEPS, seed=3))
     train_small(quick, STEPS, seed=3)
     train_small(other, STEPS, seed=3)
-    torch.testing.assert_close(weights_of(quick), weights_of(slow), rtol=0, atol=2e-4)
-    assert (weights_of(quick) - weights_of(other)).abs().max() > 1e-3
+    torch.testing.assert_close(vector_of(quick), vector_of(slow), rtol=0, atol=2e-4)
+    assert (vector_of(quick) - vector_of(other)).abs().max() > 1e-3
 
 
 def test_refinement_with_a_teacher_that_is_renewed():
@@ -85,7 +85,7 @@ def test_refinement_with_a_teacher_that_is_renewed():
         tasks.append(DirtT(networks, made(), config, 7, anchor=0.5, teacher_every=5))
     train(tasks[0], TrainingConfig(STEPS, seed=3))
     train_small(tasks[1], STEPS, seed=3)
-    torch.testing.assert_close(weights_of(tasks[1]), weights_of(tasks[0]), rtol=0, atol=2e-4)
+    torch.testing.assert_close(vector_of(tasks[1]), vector_of(tasks[0]), rtol=0, atol=2e-4)
 
 
 def test_weights_that_are_not_finite_are_refused():

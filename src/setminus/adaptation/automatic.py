@@ -174,6 +174,7 @@ def choose(
         "shift": mix_distance(estimate, prior),
         "unexplained": found.unexplained,
         "disagreement": None if np.isnan(found.disagreement) else found.disagreement,
+        "column_error": found.column_error,
         "trust": found.trust,
     }
     corrected = _linear(plain, prior, _log(estimate))

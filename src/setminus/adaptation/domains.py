@@ -251,12 +251,13 @@ class TargetPrior(nn.Module):  # type: ignore[misc]
         if self.config.known is not None:
             self.target.copy_(self.source if since < 0 else torch.tensor(self.config.known, dtype=torch.float64))
             return
-        counts = self._sums.clone()
-        if since % self.epoch == 0:
-            # each epoch is counted by itself, also before the first estimate
-            self._sums.zero_()
         again = self.config.every_epoch or self.config.by_pseudo_labels
-        if since < 0 or (since > 0 and not (again and since % self.epoch == 0)):
+        if since != 0 and not (again and since % self.epoch == 0):
+            return
+        counts = self._sums.clone()
+        # each epoch is counted by itself, also before the first estimate
+        self._sums.zero_()
+        if since < 0:
             return
         if self.config.by_pseudo_labels:
             # where training starts with an estimate, no batch was counted yet

@@ -1,9 +1,10 @@
 """A linear classifier of the source, its estimate of the target's class frequencies, and how far to trust that.
 
-An estimate by maximum likelihood is right if only the class frequencies changed. Two checks without target labels test
-this. *Unexplained*: the part of the difference between the source's and the target's predictions that remains after the
-source is weighted to the estimated frequencies. *Disagreement*: how far estimates from two halves of the features are
-apart; a shift of the features moves them in different directions, a shift of the frequencies moves them together.
+An estimate by maximum likelihood is right if only the class frequencies changed. Three checks without target labels
+test this. *Unexplained*: the part of the difference between the source's and the target's predictions that remains
+after the source is weighted to the estimated frequencies. *Disagreement*: how far estimates from two halves of the
+features are apart; a shift of the features moves them in different directions, a shift of the frequencies moves them
+together. *Column error*: the error of the estimate by shifts of single columns.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ skill disagree anyway. Skill is balanced accuracy on held-out source rows, scale
 ROWS_OF_CLASS = (5.0, 15.0)
 """Target rows for each class below which no estimate is trusted, and from which on it may be: with few rows neither an
 estimate nor a check of it is worth much."""
+COLUMN_ERROR = (0.15, 0.35)
+"""The column error over the size of the shift between which trust is lost."""
 MIN_SHIFT = 0.2
 """The size of a shift that a disagreement is compared with is at least this: halves differ by chance without any."""
 
@@ -117,6 +120,8 @@ class PriorEvidence:
         The part of the distance between the predictions of both domains that the estimate does not explain, 0 to 1.
     disagreement : float
         Distance of estimates by two halves of the features; NaN with fewer than four features.
+    column_error : float
+        See `column_error`.
     trust : float
         From 0 (no check is met) to 1.
     """
@@ -125,6 +130,7 @@ class PriorEvidence:
     shift: float
     unexplained: float
     disagreement: float
+    column_error: float
     trust: float
 
 
@@ -137,27 +143,36 @@ def prior_evidence(fitted: LinearSource, x: Floats, codes: Codes, target: Floats
     apart, skill = float("nan"), 0.0
     if x.shape[1] >= 4:
         apart, skill = halves_disagreement(x, codes, target, fitted.strength, seed)
-    return PriorEvidence(estimate, shift, rest, apart, trust(rest, apart, shift, skill, len(target) / len(prior)))
+    error = column_error(fitted.weight, x, codes, target, estimate)
+    trusted = trust(rest, apart, error, shift, skill, len(target) / len(prior))
+    return PriorEvidence(estimate, shift, rest, apart, error, trusted)
 
 
-def trust(unexplained: float, disagreement: float, shift: float, skill: float, rows_of_class: float) -> float:
-    """How far to trust an estimate: 1 if one of the checks is met and there are enough target rows, 0 if none is.
+def trust(
+    unexplained: float, disagreement: float, column_error: float, shift: float, skill: float, rows_of_class: float
+) -> float:
+    """How far to trust an estimate: 1 if the predictions or the halves support it and nothing is against it.
+
+    Against it are few target rows, and a large column error.
 
     Examples
     --------
-    >>> trust(unexplained=0.01, disagreement=0.1, shift=0.4, skill=0.9, rows_of_class=300)
+    >>> trust(unexplained=0.01, disagreement=0.1, column_error=0.01, shift=0.4, skill=0.9, rows_of_class=300)
     1.0
-    >>> trust(unexplained=0.3, disagreement=0.1, shift=0.2, skill=0.9, rows_of_class=300)
+    >>> trust(unexplained=0.3, disagreement=0.1, column_error=0.01, shift=0.2, skill=0.9, rows_of_class=300)
+    0.0
+    >>> trust(unexplained=0.01, disagreement=0.1, column_error=0.2, shift=0.4, skill=0.9, rows_of_class=300)
     0.0
     """
-    by_rows = 1 - _ramp(rows_of_class, ROWS_OF_CLASS)
+    limit = 1 - _ramp(rows_of_class, ROWS_OF_CLASS)
+    limit *= _ramp(column_error / max(shift, MIN_SHIFT), COLUMN_ERROR)
     by_fit = _ramp(unexplained, UNEXPLAINED)
     if np.isnan(disagreement):
-        return by_rows * by_fit
+        return limit * by_fit
     apart = disagreement / max(shift, MIN_SHIFT)
     by_halves = _ramp(apart, DISAGREEMENT) * _ramp(unexplained, CHANCE_AGREEMENT)
     contradicted = (1 - _ramp(apart, CONTRADICTION)) * (1 - _ramp(skill, SKILL))
-    return by_rows * (1 - contradicted) * max(by_fit, by_halves)
+    return limit * (1 - contradicted) * max(by_fit, by_halves)
 
 
 def unexplained(fitted: LinearSource, codes: Codes, prior: Floats, estimate: Floats, seed: int) -> float:
@@ -172,10 +187,57 @@ def unexplained(fitted: LinearSource, codes: Codes, prior: Floats, estimate: Flo
     weights = (estimate / prior)[codes[own]]
     weights = weights / weights.sum()
     drawn = [rng.choice(len(own), size=len(target), p=weights) for _ in range(5)]
-    chance = float(np.mean([_energy(source, weights, source[rows]) for rows in drawn]))
-    before = _energy(source, np.full(len(own), 1 / len(own)), target)
-    after = _energy(source, weights, target) - chance
+    # all distances once: the samples are rows of the source
+    within, between, of_target = cdist(source, source), cdist(source, target), cdist(target, target)
+    chance = float(np.mean([_energy(weights, within, within[:, rows], within[np.ix_(rows, rows)]) for rows in drawn]))
+    before = _energy(np.full(len(own), 1 / len(own)), within, between, of_target)
+    after = _energy(weights, within, between, of_target) - chance
     return float(np.clip(after / max(before, 1e-9), 0.0, 1.0))
+
+
+def column_error(weight: Floats, x: Floats, codes: Codes, target: Floats, estimate: Floats) -> float:
+    """The error of an estimate of the class frequencies by shifts of single columns.
+
+    ``gap[j] = mean of column j in the target - its mean in the source, weighted to the estimate`` is what the estimate
+    does not explain. It moves the mean logits by ``gap[j] * weight[j]``, as other class frequencies would that differ
+    by ``error[j]``. The estimate makes all gaps together nearly vanish, not each of them: if columns shift
+    independently, its error is ``sqrt(sum_j |error[j]|^2)``, large for few columns that moved, small for many that
+    moved a little.
+
+    Parameters
+    ----------
+    weight : ndarray of shape (n_features, C)
+        Of a linear classifier of the source.
+    x, codes : ndarray of shape (n, n_features) and (n,)
+        Source rows and their classes.
+    target : ndarray of shape (m, n_features)
+    estimate : ndarray of shape (C,)
+
+    Returns
+    -------
+    float
+        As a distance of class frequencies, such as `shift`.
+
+    Examples
+    --------
+    >>> codes = np.repeat([0, 1], 50)
+    >>> x = np.stack([codes, codes], axis=1) * 2.0 - 1
+    >>> weight = np.array([[-1.0, 1.0], [-1.0, 1.0]])
+    >>> both = np.repeat(x, [1] * 50 + [3] * 50, axis=0)
+    >>> column_error(weight, x, codes, both, np.array([0.25, 0.75]))
+    0.0
+    >>> one = np.array([[1.0, 0.0]])
+    >>> round(column_error(weight, x, codes, one, np.array([0.25, 0.75])), 2)
+    0.18
+    """
+    weight = weight - weight.mean(axis=1, keepdims=True)
+    means = np.stack([x[codes == k].mean(axis=0) for k in range(len(estimate))])
+    gap = target.mean(axis=0) - estimate @ means
+    # from mean logits back to class frequencies; those that sum to 1, hence without the singular direction
+    back = np.linalg.pinv(weight.T @ (means - means.mean(axis=0)).T, rcond=1e-9)
+    errors = gap[:, None] * (weight @ back.T)
+    # a distance is half of the absolute differences: of two classes, the length over the root of 2
+    return float(np.sqrt(np.sum(errors**2) / 2))
 
 
 def halves_disagreement(x: Floats, codes: Codes, target: Floats, strength: float, seed: int) -> tuple[float, float]:
@@ -263,9 +325,9 @@ def _for_equal(log_proba: Floats, prior: Floats) -> Floats:
     return equal
 
 
-def _energy(rows: Floats, weights: Floats, others: Floats) -> float:
-    """Unbiased energy distance of weighted rows from other rows."""
-    n = len(others)
-    between = 2 * float((weights @ cdist(rows, others)).mean())
-    within = float(weights @ cdist(rows, rows) @ weights) / max(1 - float(weights @ weights), 1e-9)
-    return between - within - float(cdist(others, others).sum()) / max(n * (n - 1), 1)
+def _energy(weights: Floats, within: Floats, between: Floats, of_others: Floats) -> float:
+    """Unbiased energy distance of weighted rows from other rows, by the distances of all pairs."""
+    n = len(of_others)
+    twice = 2 * float((weights @ between).mean())
+    own = float(weights @ within @ weights) / max(1 - float(weights @ weights), 1e-9)
+    return twice - own - float(of_others.sum()) / max(n * (n - 1), 1)

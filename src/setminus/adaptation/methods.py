@@ -452,8 +452,8 @@ class VadaOrthogonal(EstimatingVada):
         if self.target_classes == "hard":
             target_proba = one_hot(target_proba.argmax(1), n_classes).to(target_proba)
         priors = self.prior.source.to(target_proba), self.prior.target.to(target_proba)
-        of_classes = principal_log_odds(torch.eye(n_classes).to(target_proba), *priors)
-        return of_classes[labels], principal_log_odds(target_proba, *priors)
+        odds = principal_log_odds(torch.cat([torch.eye(n_classes).to(target_proba), target_proba]), *priors)
+        return odds[labels], odds[n_classes:]
 
 
 def principal_log_odds(proba: torch.Tensor, source_prior: torch.Tensor, target_prior: torch.Tensor) -> torch.Tensor:

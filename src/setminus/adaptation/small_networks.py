@@ -16,10 +16,10 @@ from torch.nn.functional import cross_entropy
 from setminus.adaptation.adapter_parameters import WITH_PRIOR
 from setminus.adaptation.domains import DomainData, LabelShift
 from setminus.adaptation.methods import METHODS, AdaptationConfig, DirtT
-from setminus.adaptation.small_training import linear_layers, train_small
+from setminus.adaptation.small_training import LinearLayers, class_slope, linear_layers, train_small
 from setminus.adaptation.vada import VadaNetworks
 from setminus.nn.networks import DomainDiscriminator, mlp, seeded
-from setminus.nn.passes import Batches, adam, pick_device
+from setminus.nn.passes import Batches, pick_device
 from setminus.progress import tracked
 
 __all__ = ["Adapted", "adapted", "fold_networks", "small_networks"]
@@ -111,8 +111,8 @@ def fold_networks(
 ) -> list[Layers]:
     """A network for each fold, of the size of `small_networks`, trained on its rows by class-weighted cross entropy.
 
-    The networks are stacked, so that all of them take little longer than one. Training stops where the loss on the
-    rows that the folds leave out no longer falls, and the weights of the smallest one are returned.
+    Training stops where the loss on the rows that the folds leave out no longer falls, and the weights of the smallest
+    one are returned.
 
     Parameters
     ----------
@@ -139,15 +139,13 @@ def fold_networks(
     place = torch.device(pick_device(device))
     n_classes, n = int(codes.max()) + 1, len(folds)
     generator = torch.Generator().manual_seed(seed)
-    sizes = (x.shape[1], width, width, n_classes)
-    layers = [
-        tuple(
-            ((2 * torch.rand(n, rows, own, generator=generator) - 1) / before**0.5).to(place).requires_grad_()
-            for rows in (before, 1)
-        )
-        for before, own in pairwise(sizes)
+    # of all folds, then of all layers: weight and bias
+    drawn = [
+        (2 * torch.rand(n, rows, own, generator=generator) - 1).to(place) / before**0.5
+        for before, own in pairwise((x.shape[1], width, width, n_classes))
+        for rows in (before, 1)
     ]
-    optimizer = adam((part for layer in layers for part in layer), rate, betas=(0.9, 0.999))
+    networks = [LinearLayers([_layer_part(part[k]) for part in drawn], rate, (0.9, 0.999)) for k in range(n)]
     rows, labels = torch.from_numpy(x).float().to(place), torch.from_numpy(codes).to(place)
     weights = (len(codes) / (n_classes * torch.bincount(labels, minlength=n_classes).clamp(min=1))).float()
     learned, left_out = zip(*folds, strict=True)
@@ -155,38 +153,34 @@ def fold_networks(
         Batches(torch.from_numpy(own), size=min(batch, *map(len, learned)), seed=seed + k)
         for k, own in enumerate(learned)
     ]
-    # folds differ by a row or two
-    tested = torch.from_numpy(np.stack([own[: min(map(len, left_out))] for own in left_out]))
-
-    def loss(chosen: torch.Tensor) -> torch.Tensor:
-        hidden = rows[chosen]
-        for weight, bias in layers[:-1]:
-            hidden = torch.relu(torch.baddbmm(bias, hidden, weight))
-        logits = torch.baddbmm(layers[-1][1], hidden, layers[-1][0]).flatten(0, 1)
-        own = labels[chosen].flatten()
-        return n * cross_entropy(logits, own, weights)
-
-    best, kept, waited = np.inf, _copied(layers), 0
-    with tracked("train without adaptation", total=steps, unit="steps") as progress:
+    best, kept, waited = np.inf, [network.vector.clone() for network in networks], 0
+    with torch.inference_mode(), tracked("train without adaptation", total=steps, unit="steps") as progress:
         for step in range(steps):
-            optimizer.zero_grad()
-            loss(torch.stack([one.at(step)[0] for one in batches])).backward()
-            optimizer.step()
+            for network, own in zip(networks, batches, strict=True):
+                (chosen,) = own.at(step)
+                seen = network.forward(rows[chosen])
+                network.backward(seen, class_slope(seen[-1].softmax(1), labels[chosen], weights))
+                network.update()
             progress.advance()
             if (step + 1) % CHECK_EVERY and step + 1 < steps:
                 continue
-            with torch.no_grad():
-                found = float(loss(tested))
+            found = sum(
+                float(cross_entropy(network.forward(rows[own])[-1], labels[own], weights))
+                for network, own in zip(networks, left_out, strict=True)
+            )
             waited = 0 if found < best else waited + 1
             if found < best:
-                best, kept = found, _copied(layers)
+                best, kept = found, [network.vector.clone() for network in networks]
             if waited == PATIENCE:
                 break
-    return [[(weight[k], bias[k, 0]) for weight, bias in kept] for k in range(n)]
+    for network, vector in zip(networks, kept, strict=True):
+        network.vector.copy_(vector)
+    return [[(_array(weight).T.copy(), _array(bias).copy()) for weight, bias in network.layers] for network in networks]
 
 
-def _copied(layers: list[Any]) -> list[tuple[Floats, Floats]]:
-    return [(_array(weight).copy(), _array(bias).copy()) for weight, bias in layers]
+def _layer_part(drawn: torch.Tensor) -> torch.Tensor:
+    """A weight as torch's linear layers have it, or a bias."""
+    return drawn[0] if len(drawn) == 1 else drawn.T
 
 
 def _array(tensor: torch.Tensor) -> Floats:

@@ -28,10 +28,10 @@ from setminus.nn.losses import unit_rows
 from setminus.nn.training import NotFiniteError, TrainingConfig, training_settings
 from setminus.progress import tracked
 
-__all__ = ["LinearLayers", "linear_layers", "train_small"]
+__all__ = ["LinearLayers", "class_slope", "linear_layers", "train_small", "weights_of"]
 
-BETAS, EPSILON = (0.5, 0.999), 1e-8
-"""Of Adam, as in `setminus.nn.passes.adam`."""
+EPSILON = 1e-8
+"""Of Adam."""
 LOOK_EVERY, LOOKS, MAX_CHANGED = 50, 4, 0.02
 """Steps between two looks at an adversarial training; the number of looks in a row at which it must have settled; and
 the share of target rows whose predicted class may change between two of them."""
@@ -44,15 +44,16 @@ class LinearLayers:
 
     Parameters
     ----------
-    layers : sequence of Linear
-        Changed in place: their weights become views of the vector.
-    rate : float
-        Learning rate of Adam.
+    weights : sequence of Tensor
+        The weight, of shape (outputs, inputs), and the bias of each layer, one after the other. Changed in place: they
+        become views of the vector.
+    rate, betas
+        Of Adam.
 
     Examples
     --------
     >>> with torch.no_grad():
-    ...     network = LinearLayers([nn.Linear(2, 3), nn.Linear(3, 1)], rate=0.1)
+    ...     network = LinearLayers(weights_of(nn.Linear(2, 3), nn.Linear(3, 1)), rate=0.1)
     ...     seen = network.forward(torch.ones(4, 2))
     ...     network.backward(seen, torch.ones(4, 1))
     ...     network.update()
@@ -60,9 +61,8 @@ class LinearLayers:
     ([(4, 2), (4, 3), (4, 1)], True)
     """
 
-    def __init__(self, layers: Sequence[nn.Linear], rate: float) -> None:
-        weights = [weight for layer in layers for weight in (layer.weight, layer.bias)]
-        self.rate = rate
+    def __init__(self, weights: Sequence[torch.Tensor], rate: float, betas: tuple[float, float] = (0.5, 0.999)) -> None:
+        self.rate, self.betas = rate, betas
         self.vector: torch.Tensor = torch.cat([weight.detach().flatten() for weight in weights])
         self.slopes: torch.Tensor = torch.zeros_like(self.vector)
         self._moments = torch.zeros_like(self.vector), torch.zeros_like(self.vector)
@@ -76,6 +76,11 @@ class LinearLayers:
             weight.data = view
         self._weights, self._biases = views[0][::2], views[0][1::2]
         self._weight_slopes, self._bias_slopes = views[1][::2], views[1][1::2]
+
+    @property
+    def layers(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """The weight and the bias of each layer."""
+        return [*zip(self._weights, self._biases, strict=True)]
 
     def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
         """The inputs of each layer, from 0 on after ReLU, and the output of the last."""
@@ -107,11 +112,11 @@ class LinearLayers:
     def update(self, factor: float = 1.0) -> None:
         """Take a step of Adam down the slopes, and clear them."""
         self._updates += 1
-        (first, second), slopes = self._moments, self.slopes
-        first.lerp_(slopes, 1 - BETAS[0])
-        second.mul_(BETAS[1]).addcmul_(slopes, slopes, value=1 - BETAS[1])
-        deviation = second.sqrt().div_(math.sqrt(1 - BETAS[1] ** self._updates)).add_(EPSILON)
-        length = factor * self.rate / (1 - BETAS[0] ** self._updates)
+        (first, second), slopes, (beta, gamma) = self._moments, self.slopes, self.betas
+        first.lerp_(slopes, 1 - beta)
+        second.mul_(gamma).addcmul_(slopes, slopes, value=1 - gamma)
+        deviation = second.sqrt().div_(math.sqrt(1 - gamma**self._updates)).add_(EPSILON)
+        length = factor * self.rate / (1 - beta**self._updates)
         self.vector.addcdiv_(first, deviation, value=-length)
         slopes.zero_()
 
@@ -119,6 +124,11 @@ class LinearLayers:
 def linear_layers(*modules: nn.Module) -> list[nn.Linear]:
     """The linear layers of modules, in order."""
     return [part for module in modules for part in module.modules() if isinstance(part, nn.Linear)]
+
+
+def weights_of(*modules: nn.Module) -> list[torch.Tensor]:
+    """The weight and the bias of each of the linear layers."""
+    return [weight for layer in linear_layers(*modules) for weight in (layer.weight, layer.bias)]
 
 
 def train_small(
@@ -138,8 +148,8 @@ def train_small(
     """
     for module in task.modules.values():
         module.to(device)
-    with training_settings(TrainingConfig(steps=steps, seed=seed)), torch.no_grad():
-        classifier = LinearLayers(linear_layers(*task.predictor), task.config.rate)
+    with training_settings(TrainingConfig(steps=steps, seed=seed)), torch.inference_mode():
+        classifier = LinearLayers(weights_of(*task.predictor), task.config.rate)
         step = _step_of(task, classifier, device)
         settled = _Settled(task, classifier, device) if early_stopping and isinstance(task, Vada) else None
         with tracked("train", total=steps, unit="steps") as progress:
@@ -150,8 +160,12 @@ def train_small(
                 due = index >= task.config.warmup and (index + 1) % LOOK_EVERY == 0
                 if settled is not None and due and settled.look():
                     break
-        if not bool(classifier.vector.isfinite().all()):
-            raise NotFiniteError("the weights of the network are no longer finite: lower the learning rate.")
+    for module in task.modules.values():
+        for weight in module.parameters():
+            # a tensor of inference mode cannot be copied or trained outside of it
+            weight.data = weight.detach().clone()
+    if not bool(classifier.vector.isfinite().all()):
+        raise NotFiniteError("the weights of the network are no longer finite: lower the learning rate.")
 
 
 class _Settled:
@@ -191,14 +205,14 @@ def _step_of(task: AdaptationTask, classifier: LinearLayers, device: str) -> Ste
     if isinstance(task, Vada):
         return _Game(task, classifier, device).step
     if isinstance(task, DirtT):
-        return partial(_refine, task, classifier, LinearLayers(linear_layers(task.teacher), 0.0), device)
+        return partial(_refine, task, classifier, LinearLayers(weights_of(task.teacher), 0.0), device)
     return partial(_supervise, task, classifier, device)
 
 
 def _supervise(task: AdaptationTask, classifier: LinearLayers, device: str, index: int) -> None:
     x, labels = (rows.to(device) for rows in task.source_batches.at(index))
     seen = classifier.forward(x)
-    classifier.backward(seen, _class_slope(seen[-1].softmax(1), labels, task.class_weights(index)))
+    classifier.backward(seen, class_slope(seen[-1].softmax(1), labels, task.class_weights(index)))
 
 
 def _refine(task: DirtT, classifier: LinearLayers, teacher: LinearLayers, device: str, index: int) -> None:
@@ -220,7 +234,7 @@ class _Game:
 
     def __init__(self, task: Vada, classifier: LinearLayers, device: str) -> None:
         self.task, self.classifier, self.device = task, classifier, device
-        self.discriminator = LinearLayers(linear_layers(task.networks.discriminator), task.config.rate)
+        self.discriminator = LinearLayers(weights_of(task.networks.discriminator), task.config.rate)
         self.n: int = task.source_batches.size
         sizes = self.n, task.target_batches.size
         values = (torch.tensor([one, other]) for one, other in ((1.0, 0.0), (1 / sizes[0], 1 / sizes[1])))
@@ -241,10 +255,12 @@ class _Game:
         proba = log_proba.exp()
         if isinstance(task, EstimatingVada):
             task.prior.observe(seen[-1][n:])
-        slope = torch.empty_like(proba)
-        slope[:n] = _class_slope(proba[:n], labels, task.class_weights(index))
-        slope[n:] = losses.target_entropy * self._target_slope(seen[-1][n:], log_proba[n:])
-        classifier.backward(seen, slope, self._domain_slope(index, seen[-2], labels, proba[n:], losses.domain))
+        slope = class_slope(proba[:n], labels, task.class_weights(index))
+        of_features = self._domain_slope(index, seen[-2], labels, proba[n:], losses.domain)
+        if losses.domain or losses.target_entropy:
+            slope = torch.cat([slope, losses.target_entropy * self._target_slope(seen[-1][n:], log_proba[n:])])
+        # during the warm-up no loss has target rows
+        classifier.backward([rows[: len(slope)] for rows in seen], slope, of_features)
         smoothed = slice(0 if losses.source_vat else n, None if losses.target_vat else n)
         if losses.source_vat or losses.target_vat:
             weights = self.share * torch.where(self.of_source > 0, losses.source_vat, losses.target_vat)
@@ -290,8 +306,15 @@ def _slope(proba: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     return proba * (values - (proba * values).sum(1, keepdim=True)) / len(proba)
 
 
-def _class_slope(proba: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | None) -> torch.Tensor:
-    """The slope of the cross entropy in the logits, as a mean that `weights` of classes may weigh."""
+def class_slope(proba: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | None) -> torch.Tensor:
+    """The slope of the cross entropy in the logits, as a mean that `weights` of classes may weigh.
+
+    Examples
+    --------
+    >>> class_slope(torch.tensor([[0.5, 0.5], [0.9, 0.1]]), torch.tensor([0, 0]), None)
+    tensor([[-0.2500,  0.2500],
+            [-0.0500,  0.0500]])
+    """
     slope = proba - torch.eye(proba.shape[1]).to(proba)[labels]
     if weights is None:
         return slope / len(labels)

@@ -362,7 +362,7 @@ class Batches:
     def at(self, step: int, share: tuple[int, int] = (0, 1)) -> Sequence[torch.Tensor]:
         """The rows of one batch of each tensor; see `rows`."""
         rows = self.rows(step, share)
-        return [tensor[rows.to(tensor.device)] for tensor in self.tensors]
+        return [tensor.index_select(0, rows.to(tensor.device)) for tensor in self.tensors]
 
 
 def balanced_order(classes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
