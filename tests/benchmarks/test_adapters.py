@@ -71,15 +71,27 @@ def test_methods_are_compared_on_the_seeds_that_both_have():
 
 
 def test_no_setting_is_in_both_halves_and_each_half_has_every_kind_of_shift():
-    from benchmarks.adapter_settings import DEVELOPMENT, FAMILIES, FURTHER, LAST, NEW, SETTINGS, TEST, part_of
+    from benchmarks.adapter_settings import (
+        DEVELOPMENT,
+        FAMILIES,
+        FINAL,
+        FURTHER,
+        LAST,
+        NEW,
+        SETTINGS,
+        TABLES,
+        TEST,
+        part_of,
+    )
 
     assert not {*DEVELOPMENT, *FURTHER} & {*TEST}
     assert not {task for task, _ in (*DEVELOPMENT, *FURTHER)} & {task for task, _ in TEST}
     assert len(SETTINGS) == len({*SETTINGS}) >= 24
-    assert {task.split()[0] for task, _ in (*SETTINGS, *FURTHER, *NEW, *LAST)} == {*FAMILIES}
+    assert {task.split()[0] for task, _ in (*SETTINGS, *FURTHER, *NEW, *LAST, *TABLES, *FINAL)} == {*FAMILIES}
     # not even a family had a part in a choice
     assert not {task.split()[0] for task, _ in (*NEW, *LAST)} & {task.split()[0] for task, _ in (*SETTINGS, *FURTHER)}
     assert not {task for task, _ in NEW} & {task for task, _ in LAST}
+    assert not {task for task, _ in TABLES} & {task for task, _ in FINAL}
     assert [part_of(own[0]) for own in (DEVELOPMENT, TEST, NEW, LAST)] == ["development", "test", "new", "last"]
     for half in (DEVELOPMENT, TEST):
         assert {0.5, 0.7, 0.85} <= {shift for _, shift in half}

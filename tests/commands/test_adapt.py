@@ -58,7 +58,8 @@ def test_it_writes_the_model_the_record_and_the_page(command, files, tmp_path):
     assert ill["source"] < 0.3 < 0.5 < ill["target, estimated"]
     assert all(sum(mix) == pytest.approx(1) for mix in metrics["mixes"].values())
     assert 0 <= metrics["accuracy"]["adapted"]["low"] <= metrics["accuracy"]["adapted"]["value"] <= 1
-    assert len(metrics["findings"]) == 13
+    # whether predictions follow the estimate is asked where the model trusts it
+    assert len(metrics["findings"]) == 12 + (metrics["measures"]["trust"] >= 0.5)
     assert list(metrics["accuracy"])[:3] == ["source only", "corrected", "adapted"]
     assert f"Recommended model: {metrics['recommended']}." in done.out
     page = (tmp_path / "m.report.html").read_text()
