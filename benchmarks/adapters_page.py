@@ -38,6 +38,7 @@ TITLES = {
     "test": "Settings for test",
     "new": "New data",
     "last": "Newest data",
+    "final": "Tables",
     "development": "Settings for development",
 }
 """The parts of the settings, in the order of the page."""

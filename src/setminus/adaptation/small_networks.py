@@ -139,13 +139,15 @@ def fold_networks(
     place = torch.device(pick_device(device))
     n_classes, n = int(codes.max()) + 1, len(folds)
     generator = torch.Generator().manual_seed(seed)
-    # of all folds, then of all layers: weight and bias
+    # for each layer, the weights and the biases of all folds
     drawn = [
-        (2 * torch.rand(n, rows, own, generator=generator) - 1).to(place) / before**0.5
+        [(2 * torch.rand(n, rows, own, generator=generator) - 1).to(place) / before**0.5 for rows in (before, 1)]
         for before, own in pairwise((x.shape[1], width, width, n_classes))
-        for rows in (before, 1)
     ]
-    networks = [LinearLayers([_layer_part(part[k]) for part in drawn], rate, (0.9, 0.999)) for k in range(n)]
+    networks = [
+        LinearLayers([part for weight, bias in drawn for part in (weight[k].T, bias[k, 0])], rate, (0.9, 0.999))
+        for k in range(n)
+    ]
     rows, labels = torch.from_numpy(x).float().to(place), torch.from_numpy(codes).to(place)
     weights = (len(codes) / (n_classes * torch.bincount(labels, minlength=n_classes).clamp(min=1))).float()
     learned, left_out = zip(*folds, strict=True)
@@ -176,11 +178,6 @@ def fold_networks(
     for network, vector in zip(networks, kept, strict=True):
         network.vector.copy_(vector)
     return [[(_array(weight).T.copy(), _array(bias).copy()) for weight, bias in network.layers] for network in networks]
-
-
-def _layer_part(drawn: torch.Tensor) -> torch.Tensor:
-    """A weight as torch's linear layers have it, or a bias."""
-    return drawn[0] if len(drawn) == 1 else drawn.T
 
 
 def _array(tensor: torch.Tensor) -> Floats:
