@@ -62,7 +62,8 @@ class LinearLayers:
     """
 
     def __init__(self, weights: Sequence[torch.Tensor], rate: float, betas: tuple[float, float] = (0.5, 0.999)) -> None:
-        self.rate, self.betas = rate, betas
+        self.rate: float = rate
+        self.betas: tuple[float, float] = betas
         self.vector: torch.Tensor = torch.cat([weight.detach().flatten() for weight in weights])
         self.slopes: torch.Tensor = torch.zeros_like(self.vector)
         self._moments = torch.zeros_like(self.vector), torch.zeros_like(self.vector)
