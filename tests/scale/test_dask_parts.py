@@ -200,6 +200,15 @@ def test_drift_comes_back_from_the_workers(rows, cluster, tmp_path):
     assert done.drift == {"id": ColumnDrift(N, 14, 0, 0.0, "0")}
 
 
+def test_row_groups_of_no_rows_are_passed_over(rows, cluster, tmp_path):
+    with pq.ParquetWriter(tmp_path / "in.parquet", rows.schema) as writer:
+        for part in (rows[:0], rows[:300], rows[:0], rows[300:], rows[:0]):
+            writer.write_table(part)
+    arrow, dask = both(tmp_path / "in.parquet", SCORER, tmp_path, scheduler=cluster.scheduler_address)
+    assert arrow == dask
+    assert pq.read_table(tmp_path / "dask.parquet").num_rows == N
+
+
 @dataclass(frozen=True)
 class Slow:
     """Takes its time, so that a worker can be killed in the middle of it, and writes down each start."""
