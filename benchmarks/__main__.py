@@ -93,6 +93,7 @@ def main() -> None:
         from benchmarks import scaling
 
         scaling.run(args.rows or 25_600_000, records("scaling"))
+        print(scaling.picture(records("scaling"), args.docs / "benchmarks" / "scaling.png"))
     if "peers" in wanted:
         from benchmarks import fairness_sets, peers
 

@@ -97,6 +97,24 @@ def generate(path: Path, rows: int, seed: int = 0) -> None:
             writer.write_table(pa.table([pa.array(column) for column in columns], schema=schema))
 
 
+def picture(records: Path, path: Path) -> Path:
+    """Draw processor seconds and peak memory against the rows, from the last record of each size."""
+    from setminus.charts.chart import Chart, Line
+    from setminus.charts.picture import draw
+    from setminus.records import read_records
+
+    found = {record["config"]["rows"]: record["metrics"] for record in read_records(records)}
+    rows = sorted(found)
+
+    def lines(name: str, unit: float) -> list[Line]:
+        return [Line(rows, [found[n][each][name] / unit for n in rows], each) for each in ("fit", "apply", "audit")]
+
+    seconds = Chart("Processor seconds", "rows", "seconds", lines("cpu_seconds", 1), x_scale="log", y_scale="log")
+    memory = Chart("Peak memory", "rows", "MiB", lines("peak", 2**20), x_scale="log", y_range=(0.0, 800.0))
+    draw([seconds, memory], path, columns=2)
+    return path
+
+
 def _measured(arguments: list[str]) -> dict[str, float]:
     done = subprocess.run([sys.executable, "-c", CHILD, *arguments], check=True, capture_output=True, text=True)
     cost: dict[str, float] = json.loads(done.stdout.splitlines()[-1])

@@ -23,7 +23,18 @@ from setminus.errors import UserError
 if TYPE_CHECKING:
     from setminus.charts.picture import Plot
 
-__all__ = ["MIN_LOG", "OPTIMISM", "STARTS", "Candidates", "Frontier", "Gap", "check_tolerance", "decide", "gap_of"]
+__all__ = [
+    "MIN_LOG",
+    "OPTIMISM",
+    "STARTS",
+    "Candidates",
+    "Frontier",
+    "Gap",
+    "check_tolerance",
+    "decide",
+    "decide_columns",
+    "gap_of",
+]
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -361,8 +372,13 @@ class Frontier:
 
 def decide(log_proba: Floats, offsets: Floats) -> Codes:
     """The class of each row: ``argmax(log_proba + offsets)``, the later class at a tie."""
-    shifted = np.maximum(log_proba, MIN_LOG) + offsets
-    if shifted.shape[1] == 2:
-        return (shifted[:, 1] >= shifted[:, 0]).astype(np.intp)
-    last: Codes = shifted.shape[1] - 1 - np.argmax(shifted[:, ::-1], axis=1)
+    return decide_columns(np.maximum(log_proba, MIN_LOG).T, offsets)
+
+
+def decide_columns(columns: Floats, offsets: Floats) -> Codes:
+    """The same for log-probabilities of at least `MIN_LOG`, of shape (C, n)."""
+    if len(columns) == 2:
+        return np.asarray(columns[1] + offsets[1] >= columns[0] + offsets[0], dtype=np.intp)
+    shifted = (columns + offsets[:, None])[::-1]
+    last: Codes = len(columns) - 1 - np.argmax(shifted, axis=0)
     return last

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import get_scorer
 
 from setminus.core.gaps import count_table, rates
-from setminus.estimators.frontier import MIN_LOG, Frontier, Gap, decide
+from setminus.estimators.frontier import MIN_LOG, Frontier, Gap, decide, decide_columns
 from setminus.estimators.sklearn_bases import BaseEstimator, ClassifierMixin
 
 __all__ = ["Costs", "Floors", "Problem", "count_points", "scorer_of", "search"]
@@ -333,20 +333,23 @@ def count_points(
     `log_proba` gives the log-probabilities of the rows at a strength and a direction, once for all points there.
     """
     size = len(problem.classes)
-    tables, squares = np.zeros((2, len(points), problem.n_groups, size, size))
-    ones = bool((problem.weights == 1).all())
+    shape = (problem.n_groups, size, size)
+    tables, squares = np.zeros((2, len(points), *shape))
+    weights = None if (problem.weights == 1).all() else problem.weights
+    # a table is counted for each point: what is the same for all is computed once
+    before = (problem.group_codes * size + problem.y_codes) * size
     places: dict[tuple[float, int], list[int]] = {}
     for place, point in enumerate(points):
         direction = -1 if frontier.direction is None else int(frontier.direction[point])
         places.setdefault((float(frontier.strength[point]), direction), []).append(place)
     for (strength, direction), here in places.items():
-        logs = log_proba(strength, direction)
+        columns = np.ascontiguousarray(np.maximum(log_proba(strength, direction), MIN_LOG).T)
         for place in here:
-            predictions = decide(logs, frontier.offsets[points[place]])
-            tables[place] = problem.table(predictions)
-            if not ones:
-                squares[place] = replace(problem, weights=problem.weights**2).table(predictions)
-    return tables, None if ones else squares
+            at = before + decide_columns(columns, frontier.offsets[points[place]])
+            tables[place] = np.bincount(at, weights, tables[place].size).reshape(shape)
+            if weights is not None:
+                squares[place] = np.bincount(at, weights**2, tables[place].size).reshape(shape)
+    return tables, None if weights is None else squares
 
 
 Found = tuple[Floats, Floats, Floats]

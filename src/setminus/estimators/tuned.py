@@ -692,7 +692,10 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         offsets = strength * directions[direction]
         log_proba: Proba = np.concatenate([_log(one.full) - one.features @ offsets for one in parts])
         # normalised, so that a threshold is one on the probability
-        log_proba -= np.logaddexp.reduce(log_proba, axis=1, keepdims=True)
+        if log_proba.shape[1] == 2:
+            log_proba -= np.logaddexp(log_proba[:, :1], log_proba[:, 1:])
+        else:
+            log_proba -= np.logaddexp.reduce(log_proba, axis=1, keepdims=True)
         return log_proba
 
     def _at(self, parts: list[Parts]) -> Callable[[float, int], Proba]:
