@@ -111,3 +111,20 @@ def test_each_column_treats_its_small_groups_as_asked(small):
     else:
         known.learn(frame, y, needed=[0, 1])
         assert not any("rare" in name.split() for name in known.groupings[0].names)
+
+
+@pytest.mark.parametrize("over", ["crossed", "each", "both"])
+def test_new_rows_are_in_the_cells_of_the_rows_that_were_learned(over):
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame({
+        "sex": rng.choice(["f", "m", None], 500, p=[0.5, 0.4, 0.1]),
+        "place": rng.choice(["north", "south", "rare"], 500, p=[0.5, 0.49, 0.01]),
+        "age": rng.integers(20, 60, 500),
+    })  # fmt: skip
+    known = Groupings(over, least=20, small="merge", bins={"age": [40]})
+    cells = known.learn(people, np.zeros(500, dtype=np.intp), needed=[])
+    assert known.n_cells > 4
+    assert (known.cells(people) == cells).all()
+    assert (known.cells(people[::-1]) == cells[::-1]).all()
+    new = people.assign(place=["west", *people["place"][1:]])
+    assert known.cells(new).tolist() == [-1, *cells[1:].tolist()]
