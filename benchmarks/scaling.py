@@ -109,8 +109,9 @@ def picture(records: Path, path: Path) -> Path:
     def lines(name: str, unit: float) -> list[Line]:
         return [Line(rows, [found[n][each][name] / unit for n in rows], each) for each in ("fit", "apply", "audit")]
 
-    seconds = Chart("Processor seconds", "rows", "seconds", lines("cpu_seconds", 1), x_scale="log", y_scale="log")
-    memory = Chart("Peak memory", "rows", "MiB", lines("peak", 2**20), x_scale="log", y_range=(0.0, 800.0))
+    axis: dict[str, Any] = {"x_scale": "log", "x_range": (0.8 * rows[0], 1.2 * rows[-1])}
+    seconds = Chart("Processor seconds", "rows", "seconds", lines("cpu_seconds", 1), y_scale="log", **axis)
+    memory = Chart("Peak memory", "rows", "MiB", lines("peak", 2**20), y_range=(0.0, 800.0), **axis)
     draw([seconds, memory], path, columns=2)
     return path
 
