@@ -22,6 +22,7 @@ PARTS = (
     "promises",
     "verdicts",
     "translators",
+    "translator_speed",
 )
 
 
@@ -146,6 +147,10 @@ def main() -> None:
             adapter_settings.PARTS[args.part],
             [method for method in verdicts.METHODS if args.only in method],
         )
+    if "translator_speed" in wanted:
+        from benchmarks import translator_speed
+
+        translator_speed.run(records("translator_speed"))
     if "translators" in wanted:
         from benchmarks import translators, translators_page
 

@@ -22,10 +22,12 @@ from setminus.datasets.colored_digits import ColoredDigits
 from setminus.datasets.images import Bytes, resize
 from setminus.datasets.split import Split
 from setminus.records import append_record, read_records, run_record
-from setminus.transfer.fitting import strip_png
+from setminus.transfer.fitting import DEFAULT_STEPS, strip_png
 
 N, LABELLED, N_TEST, N_JUDGE = 1_400, 400, 600, 4_000
 FEW_LABELS, FEW_LABELS_OF = (100, 200), "colored_digits"
+FEW_STEPS = 300
+"""Enough for colors, too few for shapes: what the verdict says of unfinished translations."""
 N_SHOWN = 6
 CELL_SHARES = {"development": (0.95, 0.9), "independent": (0.5, 0.5)}
 
@@ -46,12 +48,15 @@ class Source:
     measure : callable, optional
         From pictures to both factors; learned from independent pictures where there is none.
     role : {"development", "test"}
+    shown : bool
+        Whether its pictures may be passed on.
     """
 
     draw: Callable[[int, np.random.Generator, tuple[float, float]], Split]
     size: int
     measure: Measure | None = None
     role: str = "development"
+    shown: bool = True
 
 
 def _factors(n: int, rng: np.random.Generator, shares: tuple[float, float]) -> tuple[Ints, Ints, Ints]:
@@ -180,10 +185,10 @@ def measure_clothes(images: Bytes) -> tuple[Ints, Ints]:
 
 
 def faces(n: int, rng: np.random.Generator, shares: tuple[float, float]) -> Split:
-    """CelebA: change the sex, keep the hair (blond or not); half of the faces are for those who measure."""
-    from setminus_paper.data.celeba import CELEBA, load_celeba
+    """CelebA: blond or not (to change), man or woman (to keep); half of the faces are for those who measure."""
+    from setminus_paper.data.celeba import CelebaTask, load_celeba
 
-    whole = load_celeba(CELEBA, size=32)
+    whole = load_celeba(CelebaTask("Blond_Hair", "Male", a_has_change=False, a_has_keep=True), size=64)
     order = np.random.default_rng(0).permutation(len(whole))
     half = len(whole) // 2
     if shares == CELL_SHARES["independent"]:
@@ -192,13 +197,8 @@ def faces(n: int, rng: np.random.Generator, shares: tuple[float, float]) -> Spli
     y, z1, z2 = _factors(n, rng, (shares[0], 0.85))
     combinations = [(a, b) for a in (0, 1) for b in (0, 1)]
     cells = {(a, b): list(rng.permutation(np.flatnonzero((pool.z1 == a) & (pool.z2 == b)))) for a, b in combinations}
-    rows, drawn = [], []
-    for place, cell in enumerate(zip(z1.tolist(), z2.tolist(), strict=True)):
-        # a rare cell may be used up
-        if cells[cell]:
-            rows.append(cells[cell].pop())
-            drawn.append(place)
-    return Split(x=pool.x[rows], y=y[drawn], z1=z1[drawn], z2=z2[drawn])
+    rows = [cells[cell].pop() for cell in zip(z1.tolist(), z2.tolist(), strict=True)]
+    return Split(x=pool.x[rows], y=y, z1=z1, z2=z2)
 
 
 SOURCES = {
@@ -206,7 +206,7 @@ SOURCES = {
     "small_digits": Source(small_digits, 28, measure_small_digits),
     "shapes": Source(shapes, 32, measure_shapes),
     "clothes": Source(clothes, 32, measure_clothes, "test"),
-    "faces": Source(faces, 32, role="test"),
+    "faces": Source(faces, 64, shown=False),
 }
 
 
@@ -246,14 +246,17 @@ def score(name: str, seed: int, labelled: int = LABELLED, **settings: Any) -> di
 
     source = SOURCES[name]
     rng = np.random.default_rng([seed, 0])
-    train = source.draw(N, rng, CELL_SHARES["development"])
-    test = source.draw(N_TEST, np.random.default_rng([seed, 1]), CELL_SHARES["development"])
+    # drawn at once, so that none is in both
+    drawn = source.draw(N + N_TEST, rng, CELL_SHARES["development"])
+    train, test = drawn.take(np.arange(N)), drawn.take(np.arange(N, N + N_TEST))
     labels = np.asarray(train.z1).astype(object)
     labels[rng.permutation(len(labels))[labelled:]] = None
     start = time.process_time()
     translator = OrthogonalTranslator(change="factor", random_state=seed, **settings).fit(train.x, train.y, labels)
     found: dict[str, Any] = {"cpu_seconds": round(time.process_time() - start, 1)}
     measure = source.measure or learned_measure(source)
+    right = [np.mean(seen == truth) for seen, truth in zip(measure(test.x), (test.z1, test.z2), strict=True)]
+    found["measure_accuracy"] = [round(float(one), 4) for one in right]
     strips = []
     for to, own in (("b", 0), ("a", 1)):
         rows = np.asarray(test.y) == own
@@ -265,32 +268,46 @@ def score(name: str, seed: int, labelled: int = LABELLED, **settings: Any) -> di
             "changed": float(np.mean(after[0][before[0] == own] == 1 - own)),
             "kept": float(np.mean(after[1] == before[1])),
             "reported": translator.report_["directions"][direction],
+            "curve": translator.report_["curves"][direction],
         }
         # half of those shown have the value to keep that is rare in their domain
         usual = np.asarray(test.z2)[rows] == own
         shown = np.concatenate([np.flatnonzero(usual)[:N_SHOWN], np.flatnonzero(~usual)[:N_SHOWN]])
         strips += [np.concatenate(list(pictures[shown]), axis=1) for pictures in (real, fake)]
     widest = min(strip.shape[1] for strip in strips)
-    found["strips"] = strip_png(np.concatenate([strip[:, :widest] for strip in strips])[None])
+    if source.shown:
+        found["strips"] = strip_png(np.concatenate([strip[:, :widest] for strip in strips])[None])
     return found
 
 
+def jobs(part: str) -> list[dict[str, Any]]:
+    """Sources, with numbers of labels and of steps: the defaults first."""
+    wanted = [name for name, source in SOURCES.items() if part in (source.role, "all")]
+    found = [{"source": name, "labelled": LABELLED, "steps": DEFAULT_STEPS} for name in wanted]
+    found += [
+        {"source": name, "labelled": labelled, "steps": FEW_STEPS}
+        for name in wanted
+        if name == FEW_LABELS_OF
+        for labelled in FEW_LABELS
+    ]
+    measured = [name for name in wanted if SOURCES[name].measure is not None]
+    return found + [{"source": name, "labelled": LABELLED, "steps": FEW_STEPS} for name in measured]
+
+
 def run(seeds: range, path: Path, only: str = "", part: str = "all") -> None:
-    """Append a record for each source, number of labels and seed that `path` does not have."""
-    jobs = [(name, LABELLED) for name, source in SOURCES.items() if part in (source.role, "all")]
-    if part != "test":
-        jobs += [(FEW_LABELS_OF, labelled) for labelled in FEW_LABELS]
-    for name, labelled in jobs:
-        done = [one["task"] | {"seed": one["seed"]} for one in read_records(path)] if path.exists() else []
-        for seed in seeds:
-            task = {"source": name, "role": SOURCES[name].role, "data": name, "labelled": labelled}
-            if only not in name or task | {"seed": seed} in done:
+    """Append a record for each job and seed that `path` does not have; few labels and few steps have one seed."""
+    for job in jobs(part):
+        usual = job["labelled"] == LABELLED and job["steps"] == DEFAULT_STEPS
+        for seed in seeds if usual else seeds[:1]:
+            task = {**job, "role": SOURCES[job["source"]].role, "data": job["source"]}
+            done = [one["task"] | {"seed": one["seed"]} for one in read_records(path)] if path.exists() else []
+            if only not in job["source"] or task | {"seed": seed} in done:
                 continue
-            metrics = score(name, seed, labelled)
+            metrics = score(job["source"], seed, job["labelled"], steps=job["steps"])
             record = run_record(
                 "translators",
                 "benchmark",
-                {"source": name, "labelled": labelled},
+                job,
                 command="python -m benchmarks translators",
                 task=task,
                 metrics=metrics,
@@ -301,4 +318,4 @@ def run(seeds: range, path: Path, only: str = "", part: str = "all") -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             append_record(path, record)
             rows = {one: [metrics[one]["changed"], metrics[one]["kept"]] for one in ("a_to_b", "b_to_a")}
-            print(name, labelled, seed, rows, flush=True)
+            print(*job.values(), seed, rows, flush=True)

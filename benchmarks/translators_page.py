@@ -11,10 +11,12 @@ import jinja2
 import pandas as pd
 from setminus_paper.pages import markdown_table
 
-from benchmarks.translators import FEW_LABELS_OF, LABELLED
+from benchmarks.translators import FEW_LABELS_OF, FEW_STEPS, LABELLED
 from setminus.charts.chart import Chart, Line
 from setminus.charts.picture import draw
 from setminus.records import read_records
+from setminus.transfer.fitting import DEFAULT_STEPS
+from setminus.transfer.verdict import verdict
 
 Record = dict[str, Any]
 NAMES = {
@@ -22,7 +24,12 @@ NAMES = {
     "small_digits": "UCI digits: color of the digit, keep flat or striped ground",
     "shapes": "disc or cross, keep its color",
     "clothes": "wall or tiles behind clothes, keep the clothes' color",
-    "faces": "CelebA: sex, keep the hair (blond or not)",
+    "faces": "CelebA, 64 pixels: blond or not, keep the sex",
+}
+STEPS = {
+    "earlier": "earlier: UNet and PatchGAN, width 32, batch 16",
+    "equal": "now, width 32, batch 16",
+    "default": "now, width 16, batch 8 (default)",
 }
 ARROWS = {"a_to_b": "A to B", "b_to_a": "B to A"}
 GOOD = 0.9
@@ -32,7 +39,7 @@ def build(results: Path, docs: Path) -> list[Path]:
     """Write the page and its pictures."""
     records = read_records(results / "translators" / "records.jsonl")
     page = docs / "translators.md"
-    page.write_text(write(records), encoding="utf-8")
+    page.write_text(write(records, read_records(results / "translator_speed" / "records.jsonl")), encoding="utf-8")
     pictures = docs / "translators"
     pictures.mkdir(exist_ok=True)
     made = [page]
@@ -46,8 +53,8 @@ def build(results: Path, docs: Path) -> list[Path]:
     return made
 
 
-def write(records: Sequence[Record]) -> str:
-    """The page as Markdown."""
+def write(records: Sequence[Record], timed: Sequence[Record] = ()) -> str:
+    """The page as Markdown, from the records of ``translators`` and of ``translator_speed``."""
     # Markdown, not HTML: nothing in it comes from a user
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
@@ -57,26 +64,50 @@ def write(records: Sequence[Record]) -> str:
     )
     environment.filters["table"] = markdown_table
     rows = _rows(records)
-    parts = {role: rows[(rows["role"] == role) & (rows["labels"] == LABELLED)] for role in ("development", "test")}
-    shown = ["pictures", "seed", "direction", "changed", "reported changed", "kept", "reported kept", "verdict"]
+    usual = rows[rows["labels"] == LABELLED].sort_values(["pictures", "steps", "seed"], ascending=[True, False, True])
+    parts = {role: usual[usual["role"] == role] for role in ("development", "test")}
+    shown = ["pictures", "steps", "seed", "direction", "changed", "reported changed", "kept", "reported kept"]
+    shown += ["grain", "verdict"]
     few = _few_labels(records)
     return (
         environment.get_template("translators.md.j2")
         .render(
             parts={role: own[shown] for role, own in parts.items() if len(own)},
-            met={role: (int(own["met"].sum()), len(own)) for role, own in parts.items()},
-            verdicts=_verdicts(rows),
+            met={role: _met(own) for role, own in parts.items()},
+            verdicts=_verdicts(rows[rows["source"] != "faces"]),
+            cases=_cases(rows),
+            steps=DEFAULT_STEPS,
+            few_steps=FEW_STEPS,
+            judges=_judges(records),
+            speed=_speed(timed[-1]) if timed else None,
             few=few[["labels", "direction", "changed", "kept", "verdict"]] if len(few) else None,
-            pictured=[(one["task"]["source"], NAMES[one["task"]["source"]]) for one in _pictured(records)],
-            seconds=(min(_seconds(records)), max(_seconds(records))),
+            pictured=[
+                (one["task"]["source"], f"{NAMES[one['task']['source']]}, {one['task']['steps']:,} steps")
+                for one in _pictured(records)
+            ],
+            seconds=_seconds(records),
         )
         .rstrip("\n")
         + "\n"
     )
 
 
-def _seconds(records: Sequence[Record]) -> list[int]:
-    return [round(one["metrics"]["cpu_seconds"]) for one in records]
+def _met(rows: pd.DataFrame) -> str:
+    """How many directions reach the bar, after each number of steps."""
+    counts = rows.groupby("steps")["met"].agg(["sum", "size"]).sort_index(ascending=False)
+    return " ".join(
+        f"After {steps:,} steps {met} of {n} directions reach the bar." for steps, (met, n) in counts.iterrows()
+    )
+
+
+def _seconds(records: Sequence[Record]) -> str:
+    """The range of CPU seconds of pictures of 28 or 32 pixels, after each number of steps."""
+    found: dict[int, list[int]] = {}
+    for one in records:
+        if one["task"]["source"] != "faces":
+            found.setdefault(one["task"]["steps"], []).append(round(one["metrics"]["cpu_seconds"]))
+    ranges = {steps: sorted({min(seconds), max(seconds)}) for steps, seconds in sorted(found.items(), reverse=True)}
+    return ", ".join(f"{' to '.join(map(str, ends))} CPU seconds for {steps:,} steps" for steps, ends in ranges.items())
 
 
 def _rows(records: Sequence[Record]) -> pd.DataFrame:
@@ -91,11 +122,16 @@ def _rows(records: Sequence[Record]) -> pd.DataFrame:
                     "role": record["task"]["role"],
                     "source": record["task"]["source"],
                     "labels": record["task"]["labelled"],
+                    "steps": record["task"]["steps"],
                     "seed": record["seed"],
                     "direction": arrow,
                     **{name: f"{100 * found[name]:.1f}" for name in ("changed", "kept")},
                     **{f"reported {name}": f"{100 * own[name]:.1f}" for name in ("changed", "kept")},
-                    "verdict": own["verdict"],
+                    "grain": f"{own['grain']:.2f}",
+                    "distance": f"{own['distance']:.2f}",
+                    "matched": f"{100 * own['matched']:.0f}",
+                    # by the present rule, from the record's numbers
+                    "verdict": verdict(own, found["curve"]),
                     "met": min(found["changed"], found["kept"]) >= GOOD,
                 }
             )
@@ -109,9 +145,37 @@ def _verdicts(rows: pd.DataFrame) -> pd.DataFrame:
     return counts.reset_index()
 
 
+def _cases(rows: pd.DataFrame) -> pd.DataFrame:
+    """Each direction with the numbers of its verdict beside the truth, without faces, whose truth is learned, too."""
+    columns = ["pictures", "labels", "steps", "seed", "direction", "changed", "kept"]
+    reported = ["reported changed", "reported kept", "matched", "grain", "distance", "verdict"]
+    return rows[rows["source"] != "faces"][columns + reported]
+
+
+def _judges(records: Sequence[Record]) -> str:
+    """The accuracies of what measures faces, on real faces: of both factors, over the seeds."""
+    found = [one["metrics"]["measure_accuracy"] for one in records if one["task"]["source"] == "faces"]
+    return " and ".join(f"{100 * min(values):.0f}" for values in zip(*found, strict=True))
+
+
+def _speed(record: Record) -> pd.DataFrame:
+    """CPU seconds of a step at each size, and how many times as fast as the earlier one."""
+    return pd.DataFrame(
+        {
+            "pixels": size,
+            "step": label,
+            "CPU seconds": f"{found['cpu_seconds'][name]:.3f}",
+            "times as fast": f"{found['times_as_fast'].get(name, 1.0):.2f}",
+        }
+        for size, found in record["metrics"].items()
+        for name, label in STEPS.items()
+    )
+
+
 def _few_labels(records: Sequence[Record]) -> pd.DataFrame:
     rows = _rows(records)
-    found = rows[(rows["source"] == FEW_LABELS_OF) & (rows["seed"] == 0)].sort_values(["labels", "direction"])
+    wanted = (rows["source"] == FEW_LABELS_OF) & (rows["seed"] == 0) & (rows["steps"] == FEW_STEPS)
+    found = rows[wanted].sort_values(["labels", "direction"])
     # one number of labels is no curve
     return found if found["labels"].nunique() > 1 else found[:0]
 
@@ -126,4 +190,10 @@ def _curve(few: pd.DataFrame) -> Chart:
 
 
 def _pictured(records: Sequence[Record]) -> list[Record]:
-    return [one for one in records if one["seed"] == 0 and one["task"]["labelled"] == LABELLED]
+    """For each source that may be shown, the record of seed 0 with the most steps."""
+    wanted = [one for one in records if one["seed"] == 0 and one["task"]["labelled"] == LABELLED]
+    found: dict[str, Record] = {}
+    for one in sorted(wanted, key=lambda one: one["task"]["steps"]):
+        if one["metrics"].get("strips"):
+            found[one["task"]["source"]] = one
+    return [found[name] for name in sorted(found)]

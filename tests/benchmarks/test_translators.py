@@ -7,12 +7,12 @@ import pytest
 
 pytest.importorskip("torch")
 
-from benchmarks import translators
+from benchmarks import translator_speed, translators
 from benchmarks.translators_page import write
 from setminus.records import read_records
 
 ROOT = Path(__file__).parents[2]
-RECORDS = ROOT / "results" / "translators" / "records.jsonl"
+RECORDS, TIMED = (ROOT / "results" / name / "records.jsonl" for name in ("translators", "translator_speed"))
 
 
 @pytest.mark.parametrize("name", ["small_digits", "shapes", "clothes"])
@@ -26,36 +26,65 @@ def test_pixels_give_both_factors_of_real_pictures(name):
     assert np.mean(source.measure(drawn.x[::-1])[0] == drawn.z1) < 0.7
 
 
-def made(changed, kept, verdict, strips="iVBORw0K"):
-    reported = {"changed": changed, "kept": kept, "verdict": verdict}
-    direction = {"changed": changed, "kept": kept, "reported": reported}
-    return {"cpu_seconds": 1.0, "strips": strips, "a_to_b": direction, "b_to_a": direction}
+def made(changed, kept, grain=1.0, strips="iVBORw0K"):
+    """What the translation says of itself is right but for its grain."""
+    reported = {"changed": changed, "kept": kept, "matched": 1.0, "grain": grain, "distance": 0.0}
+    direction = {"changed": changed, "kept": kept, "reported": reported, "curve": [reported] * 4}
+    return {
+        "cpu_seconds": 1.0,
+        "measure_accuracy": [0.95, 0.97],
+        "strips": strips,
+        "a_to_b": direction,
+        "b_to_a": direction,
+    }
 
 
 def test_records_are_made_once_and_for_the_asked_part(tmp_path, monkeypatch):
     asked = []
 
-    def score(name, seed, labelled):
-        asked.append((name, seed, labelled))
-        return made(1.0, 1.0, "good")
+    def score(name, seed, labelled, steps):
+        asked.append((name, seed, labelled, steps))
+        return made(1.0, 1.0)
 
     monkeypatch.setattr(translators, "score", score)
     path = tmp_path / "translators" / "records.jsonl"
-    translators.run(range(1), path, part="test")
-    assert asked == [("clothes", 0, 400), ("faces", 0, 400)]
-    translators.run(range(1), path, part="all")
-    assert len(asked) == len(set(asked)) == len(translators.SOURCES) + len(translators.FEW_LABELS)
+    steps, few = translators.DEFAULT_STEPS, translators.FEW_STEPS
+    translators.run(range(2), path, part="test")
+    assert asked == [("clothes", 0, 400, steps), ("clothes", 1, 400, steps), ("clothes", 0, 400, few)]
+    translators.run(range(2), path, part="all")
+    measured = sum(source.measure is not None for source in translators.SOURCES.values())
+    assert len(asked) == len(set(asked)) == 2 * len(translators.SOURCES) + len(translators.FEW_LABELS) + measured
 
 
 def test_the_page_counts_directions_and_verdicts(tmp_path, monkeypatch):
-    scores = iter([made(0.95, 0.99, "good"), made(0.5, 0.99, "good")])
-    monkeypatch.setattr(translators, "score", lambda *asked: next(scores))
+    scores = iter([made(0.95, 0.99), made(0.5, 0.99, grain=2.0)])
+    monkeypatch.setattr(translators, "score", lambda *asked, **settings: next(scores))
     path = tmp_path / "records.jsonl"
     translators.run(range(1), path, part="test")
     page = write(read_records(path))
-    assert "2 of 4 directions reach the bar" in page
-    assert "| good" in page and "Few labels" not in page
+    assert "After 1,200 steps 2 of 2 directions reach the bar. After 300 steps 0 of 2" in page
+    counts = [line.split("|")[1:-1] for line in page.splitlines() if line.startswith(("| good ", "| train longer "))]
+    assert [[cell.strip() for cell in line] for line in counts] == [["good", "2", "0"], ["train longer", "0", "2"]]
+    assert "Few labels" not in page
 
 
 def test_the_committed_page_is_what_the_records_say():
-    assert (ROOT / "docs" / "translators.md").read_text(encoding="utf-8") == write(read_records(RECORDS))
+    page = (ROOT / "docs" / "translators.md").read_text(encoding="utf-8")
+    assert page == write(read_records(RECORDS), read_records(TIMED))
+
+
+def test_the_ratio_of_two_steps_is_that_of_their_seconds(tmp_path, monkeypatch):
+    for name, value in {"SIZES": (28,), "EARLIER": (2, 4), "ROUNDS": 1, "STEPS": 1, "N_PICTURES": 8}.items():
+        monkeypatch.setattr(translator_speed, name, value)
+    seconds = iter([[0.3], [0.2], [0.1]])
+    monkeypatch.setattr(translator_speed, "_seconds", lambda task: next(seconds))
+    translator_speed.run(tmp_path / "speed" / "records.jsonl")
+    (record,) = read_records(tmp_path / "speed" / "records.jsonl")
+    assert record["metrics"]["28"]["times_as_fast"] == {"equal": 1.5, "default": 3.0}
+
+
+def test_both_steps_train_at_their_settings(monkeypatch):
+    monkeypatch.setattr(translator_speed, "EARLIER", (2, 4))
+    tasks = translator_speed._tasks(28)
+    assert [len(task.batches[0].rows(0)) for task in tasks.values()] == [2, 2, 8]
+    assert len(translator_speed._seconds(tasks["earlier"])) == translator_speed.STEPS

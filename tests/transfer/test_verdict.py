@@ -18,8 +18,8 @@ GOOD = {"changed": 0.95, "kept": 0.95, "matched": 0.95, "grain": 1.1}
     [
         ({}, {}, "good"),
         ({"changed": 0.85}, {}, "train longer"),
-        ({"distance_interval": [-0.02, 0.3]}, {}, "good"),
-        ({"distance_interval": [0.14, 0.2]}, {}, "train longer"),
+        ({"distance": 0.05}, {}, "good"),
+        ({"distance": 0.15}, {}, "train longer"),
         ({"kept": 0.8}, {}, "train longer"),
         ({"kept": 0.31}, {"kept": 0.31}, "do not use"),
         ({"kept": 0.6}, {"kept": 0.4}, "train longer"),

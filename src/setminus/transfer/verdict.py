@@ -41,7 +41,7 @@ SAME_EDGES = 0.9
 MAX_GRAIN = 1.5
 """A direction with more fine contrast than real pictures by this factor is noise, with less it is blur."""
 MAX_DISTANCE = 0.1
-"""A direction whose distance from real pictures is above this, beyond chance, is not good."""
+"""A direction whose distance from real pictures is above this is not good, also where that may be chance."""
 IMPROVES = 0.05
 """A fraction that rose by this much over the second half of the training is still rising."""
 UNSURE = 0.05
@@ -322,7 +322,7 @@ def verdict(scores: Mapping[str, Any], curve: Sequence[Mapping[str, Any]] = ()) 
     scores : mapping
         `changed` and `kept`, fractions of held-out pictures; `matched`, the fraction whose translation has their own
         edges rather than another picture's; `grain`, the fine contrast of translations over that of real pictures;
-        `distance_interval`, that of the distance from real pictures of the other domain, where it was measured.
+        `distance`, that from real pictures of the other domain, where it was measured.
     curve : sequence of mapping
         The scores at evaluations during training, the last of them at its end.
 
@@ -341,7 +341,7 @@ def verdict(scores: Mapping[str, Any], curve: Sequence[Mapping[str, Any]] = ()) 
     """
     content = scores["matched"] >= MIN_MATCHED
     # noise may satisfy classifiers of both factors, and is far from real pictures
-    near = scores.get("distance_interval", [0.0])[0] <= MAX_DISTANCE
+    near = scores.get("distance", 0.0) <= MAX_DISTANCE
     real = near and 1 / MAX_GRAIN <= scores["grain"] <= MAX_GRAIN
     if content and real and min(scores["changed"], scores["kept"]) >= GOOD:
         return "good"
