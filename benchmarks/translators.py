@@ -197,8 +197,14 @@ def faces(n: int, rng: np.random.Generator, shares: tuple[float, float]) -> Spli
     y, z1, z2 = _factors(n, rng, (shares[0], 0.85))
     combinations = [(a, b) for a in (0, 1) for b in (0, 1)]
     cells = {(a, b): list(rng.permutation(np.flatnonzero((pool.z1 == a) & (pool.z2 == b)))) for a, b in combinations}
-    rows = [cells[cell].pop() for cell in zip(z1.tolist(), z2.tolist(), strict=True)]
-    return Split(x=pool.x[rows], y=y, z1=z1, z2=z2)
+    rows: list[int] = []
+    for cell in zip(z1.tolist(), z2.tolist(), strict=True):
+        # up to here all four have their shares
+        if not cells[cell]:
+            break
+        rows.append(cells[cell].pop())
+    used = slice(len(rows))
+    return Split(x=pool.x[rows], y=y[used], z1=z1[used], z2=z2[used])
 
 
 SOURCES = {
@@ -248,7 +254,9 @@ def score(name: str, seed: int, labelled: int = LABELLED, **settings: Any) -> di
     rng = np.random.default_rng([seed, 0])
     # drawn at once, so that none is in both
     drawn = source.draw(N + N_TEST, rng, CELL_SHARES["development"])
-    train, test = drawn.take(np.arange(N)), drawn.take(np.arange(N, N + N_TEST))
+    # a source may have fewer
+    n_train = len(drawn) * N // (N + N_TEST)
+    train, test = drawn.take(slice(n_train)), drawn.take(slice(n_train, None))
     labels = np.asarray(train.z1).astype(object)
     labels[rng.permutation(len(labels))[labelled:]] = None
     start = time.process_time()

@@ -9,6 +9,7 @@ pytest.importorskip("torch")
 
 from benchmarks import translator_speed, translators
 from benchmarks.translators_page import write
+from setminus.datasets.split import Split
 from setminus.records import read_records
 
 ROOT = Path(__file__).parents[2]
@@ -24,6 +25,22 @@ def test_pixels_give_both_factors_of_real_pictures(name):
     assert drawn.x.shape == (300, source.size, source.size, 3)
     # a measure that ignores its pictures would fail
     assert np.mean(source.measure(drawn.x[::-1])[0] == drawn.z1) < 0.7
+
+
+def test_faces_are_drawn_until_a_group_is_used_up(monkeypatch):
+    n = 4_000
+    cells = np.random.default_rng(0).choice(4, n, p=[0.35, 0.5, 0.05, 0.1])
+    x = np.broadcast_to(np.arange(n, dtype=np.int64)[:, None, None, None] % 251, (n, 2, 2, 3)).astype(np.uint8)
+    whole = Split(x=x, y=cells // 2, z1=cells // 2, z2=cells % 2)
+    monkeypatch.setattr("setminus_paper.data.celeba.load_celeba", lambda task, size: whole)
+    drawn = translators.faces(2_000, np.random.default_rng(0), translators.CELL_SHARES["development"])
+    assert 100 < len(drawn) < 2_000
+    for place in (0, 1):
+        rows = drawn.y == place
+        assert np.mean(drawn.z1[rows] == place) == pytest.approx(0.95, abs=0.04)
+        assert np.mean(drawn.z2[rows] == place) == pytest.approx(0.85, abs=0.06)
+    others = translators.faces(0, np.random.default_rng(0), translators.CELL_SHARES["independent"])
+    assert len(others) == n // 2
 
 
 def made(changed, kept, grain=1.0, strips="iVBORw0K"):
