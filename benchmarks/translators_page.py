@@ -12,8 +12,6 @@ import pandas as pd
 from setminus_paper.pages import markdown_table
 
 from benchmarks.translators import FEW_LABELS_OF, FEW_STEPS, LABELLED
-from setminus.charts.chart import Chart, Line
-from setminus.charts.picture import draw
 from setminus.records import read_records
 from setminus.transfer.fitting import DEFAULT_STEPS
 from setminus.transfer.verdict import verdict
@@ -46,10 +44,6 @@ def build(results: Path, docs: Path) -> list[Path]:
     for record in _pictured(records):
         made.append(pictures / f"{record['task']['source']}.png")
         made[-1].write_bytes(base64.b64decode(record["metrics"]["strips"]))
-    few = _few_labels(records)
-    if len(few):
-        made.append(pictures / "labels.png")
-        draw([_curve(few)], made[-1], columns=1)
     return made
 
 
@@ -176,17 +170,8 @@ def _few_labels(records: Sequence[Record]) -> pd.DataFrame:
     rows = _rows(records)
     wanted = (rows["source"] == FEW_LABELS_OF) & (rows["seed"] == 0) & (rows["steps"] == FEW_STEPS)
     found = rows[wanted].sort_values(["labels", "direction"])
-    # one number of labels is no curve
+    # one number of labels is no comparison
     return found if found["labels"].nunique() > 1 else found[:0]
-
-
-def _curve(few: pd.DataFrame) -> Chart:
-    lines = [
-        Line(own["labels"].tolist(), own[name].astype(float).tolist(), f"{name}, {arrow}")
-        for arrow, own in few.groupby("direction")
-        for name in ("changed", "kept")
-    ]
-    return Chart("MNIST in two colors, 1,400 pictures", "labelled pictures", "% of 600 other pictures", lines)
 
 
 def _pictured(records: Sequence[Record]) -> list[Record]:
