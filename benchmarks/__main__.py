@@ -41,9 +41,9 @@ def main() -> None:
     )
     parser.add_argument(
         "--part",
-        choices=["development", "test", "new", "last", "all"],
+        choices=["development", "test", "new", "last", "tables", "final", "all"],
         default="all",
-        help="which sets and settings (new, last: adapters only)",
+        help="which sets and settings (new, last, tables, final: adapters only)",
     )
     parser.add_argument("--sets", metavar="NAMES", help="sets of peers, joined by commas (default: those of --part)")
     parser.add_argument("--scores", type=Path, help="folder that keeps the base models' scores of peers for later runs")
