@@ -119,7 +119,8 @@ class PriorEvidence:
     unexplained : float
         The part of the distance between the predictions of both domains that the estimate does not explain, 0 to 1.
     disagreement : float
-        Distance of estimates by two halves of the features; NaN with fewer than four features.
+        Distance of estimates by two halves of the features; NaN with fewer than four features, and where the other
+        checks leave no trust.
     column_error : float
         See `column_error`.
     trust : float
@@ -140,11 +141,12 @@ def prior_evidence(fitted: LinearSource, x: Floats, codes: Codes, target: Floats
     estimate = maximum_likelihood_prior(np.exp(fitted.target), prior)
     shift = mix_distance(estimate, prior)
     rest = unexplained(fitted, codes, prior, estimate, seed)
+    error, n_rows = column_error(fitted.weight, x, codes, target, estimate), len(target) / len(prior)
     apart, skill = float("nan"), 0.0
-    if x.shape[1] >= 4:
+    # most of the time goes into the halves: not where nothing of them could help
+    if x.shape[1] >= 4 and trust(0.0, apart, error, shift, skill, n_rows) > 0:
         apart, skill = halves_disagreement(x, codes, target, fitted.strength, seed)
-    error = column_error(fitted.weight, x, codes, target, estimate)
-    trusted = trust(rest, apart, error, shift, skill, len(target) / len(prior))
+    trusted = trust(rest, apart, error, shift, skill, n_rows)
     return PriorEvidence(estimate, shift, rest, apart, error, trusted)
 
 
@@ -187,9 +189,15 @@ def unexplained(fitted: LinearSource, codes: Codes, prior: Floats, estimate: Flo
     weights = (estimate / prior)[codes[own]]
     weights = weights / weights.sum()
     drawn = [rng.choice(len(own), size=len(target), p=weights) for _ in range(5)]
-    # all distances once: the samples are rows of the source
-    within, between, of_target = cdist(source, source), cdist(source, target), cdist(target, target)
-    chance = float(np.mean([_energy(weights, within, within[:, rows], within[np.ix_(rows, rows)]) for rows in drawn]))
+    within, between = cdist(source, source), cdist(source, target).mean(axis=1)
+    n = len(target)
+    of_target = cdist(target, target).sum() / max(n * (n - 1), 1)
+    counts = [np.bincount(rows, minlength=len(own)) for rows in drawn]
+    chance = float(
+        np.mean(
+            [_energy(weights, within, within @ own / n, own @ within @ own / max(n * (n - 1), 1)) for own in counts]
+        )
+    )
     before = _energy(np.full(len(own), 1 / len(own)), within, between, of_target)
     after = _energy(weights, within, between, of_target) - chance
     return float(np.clip(after / max(before, 1e-9), 0.0, 1.0))
@@ -325,9 +333,11 @@ def _for_equal(log_proba: Floats, prior: Floats) -> Floats:
     return equal
 
 
-def _energy(weights: Floats, within: Floats, between: Floats, of_others: Floats) -> float:
-    """Unbiased energy distance of weighted rows from other rows, by the distances of all pairs."""
-    n = len(of_others)
-    twice = 2 * float((weights @ between).mean())
+def _energy(weights: Floats, within: Floats, between: Floats, of_others: float) -> float:
+    """Unbiased energy distance of weighted rows from other rows.
+
+    `within` are the distances of the rows, `between` the mean distance of each of them from the other rows, `of_others`
+    the mean distance of two of these.
+    """
     own = float(weights @ within @ weights) / max(1 - float(weights @ weights), 1e-9)
-    return twice - own - float(of_others.sum()) / max(n * (n - 1), 1)
+    return 2 * float(weights @ between) - own - of_others

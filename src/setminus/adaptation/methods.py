@@ -231,16 +231,17 @@ class Vada(AdaptationTask):
         self.modules["discriminator"] = networks.discriminator
         self.optimizers["discriminator"] = adam(networks.discriminator.parameters(), config.rate)
         # the discriminator learns during the warm-up: it is ready when the encoder starts to play against it
-        self._warmup_losses = replace(config.losses, domain=0.0, target_entropy=0.0, target_vat=0.0)
+        warmup = replace(config.losses, domain=0.0, target_entropy=0.0, target_vat=0.0)
+        # made once, with VAT and without: a step of a small network takes less time than their checks
+        every = config.vat_every
+        self._losses = [
+            [replace(own, source_vat=f * own.source_vat, target_vat=f * own.target_vat) for f in (every, 0)]
+            for own in (config.losses, warmup)
+        ]
 
     def losses(self, step: int) -> VadaConfig:
         """The weights of the losses at a step."""
-        found = self._warmup_losses if step < self.config.warmup else self.config.losses
-        every = self.config.vat_every
-        if every == 1:
-            return found
-        factor = 0 if step % every else every
-        return replace(found, source_vat=factor * found.source_vat, target_vat=factor * found.target_vat)
+        return self._losses[step < self.config.warmup][step % self.config.vat_every > 0]
 
     def step(self, loop: Loop) -> None:
         """One step of both players on a batch of each domain."""
@@ -448,12 +449,11 @@ class VadaOrthogonal(EstimatingVada):
 
     def log_odds(self, labels: torch.Tensor, target_proba: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """The log odds of source of w_1 for source rows with their labels, and for target rows with probabilities."""
-        n_classes = target_proba.shape[1]
         if self.target_classes == "hard":
-            target_proba = one_hot(target_proba.argmax(1), n_classes).to(target_proba)
+            target_proba = one_hot(target_proba.argmax(1), target_proba.shape[1]).to(target_proba)
         priors = self.prior.source.to(target_proba), self.prior.target.to(target_proba)
-        odds = principal_log_odds(torch.cat([torch.eye(n_classes).to(target_proba), target_proba]), *priors)
-        return odds[labels], odds[n_classes:]
+        of_source = source_rates(*priors)
+        return of_source.logit()[labels], (target_proba @ of_source).logit()
 
 
 def principal_log_odds(proba: torch.Tensor, source_prior: torch.Tensor, target_prior: torch.Tensor) -> torch.Tensor:
@@ -477,9 +477,14 @@ def principal_log_odds(proba: torch.Tensor, source_prior: torch.Tensor, target_p
     >>> principal_log_odds(torch.eye(2), torch.tensor([0.75, 0.25]), torch.tensor([0.25, 0.75])).exp()
     tensor([3.0000, 0.3333])
     """
+    of_source = source_rates(source_prior, target_prior)
+    return (proba.to(of_source.dtype) @ of_source).logit()
+
+
+def source_rates(source_prior: torch.Tensor, target_prior: torch.Tensor) -> torch.Tensor:
+    """``p(source | class k)`` of shape (C,); see `principal_log_odds`."""
     source, target = source_prior.clamp(min=MIN_FREQUENCY), target_prior.clamp(min=MIN_FREQUENCY)
-    of_source = proba.to(source.dtype) @ (source / (source + target))
-    return of_source.logit()
+    return source / (source + target)
 
 
 class DirtT(AdaptationTask):

@@ -35,7 +35,7 @@ EPSILON = 1e-8
 LOOK_EVERY, LOOKS, MAX_CHANGED = 50, 4, 0.02
 """Steps between two looks at an adversarial training; the number of looks in a row at which it must have settled; and
 the share of target rows whose predicted class may change between two of them."""
-MAX_LOOKED_AT = 2_000
+MAX_LOOKED_AT = 1_000
 """Target rows that are looked at."""
 
 
@@ -316,7 +316,7 @@ def class_slope(proba: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor
     tensor([[-0.2500,  0.2500],
             [-0.0500,  0.0500]])
     """
-    slope = proba - torch.eye(proba.shape[1]).to(proba)[labels]
+    slope = proba.scatter_add(1, labels[:, None], torch.full_like(proba[:, :1], -1.0))
     if weights is None:
         return slope / len(labels)
     own = weights.to(proba)[labels]
