@@ -61,7 +61,7 @@ def write(records: Sequence[Record], timed: Sequence[Record] = ()) -> str:
     usual = rows[rows["labels"] == LABELLED].sort_values(["pictures", "steps", "seed"], ascending=[True, False, True])
     parts = {role: usual[usual["role"] == role] for role in ("development", "test")}
     shown = ["pictures", "steps", "seed", "direction", "changed", "reported changed", "kept", "reported kept"]
-    shown += ["grain", "verdict"]
+    shown += ["matched", "grain", "distance", "verdict"]
     few = _few_labels(records)
     return (
         environment.get_template("translators.md.j2")
@@ -69,7 +69,6 @@ def write(records: Sequence[Record], timed: Sequence[Record] = ()) -> str:
             parts={role: own[shown] for role, own in parts.items() if len(own)},
             met={role: _met(own) for role, own in parts.items()},
             verdicts=_verdicts(rows[rows["source"] != "faces"]),
-            cases=_cases(rows),
             steps=DEFAULT_STEPS,
             few_steps=FEW_STEPS,
             judges=_judges(records),
@@ -112,7 +111,7 @@ def _rows(records: Sequence[Record]) -> pd.DataFrame:
             own = found["reported"]
             rows.append(
                 {
-                    "pictures": NAMES[record["task"]["source"]],
+                    "pictures": record["task"]["source"].replace("_", " "),
                     "role": record["task"]["role"],
                     "source": record["task"]["source"],
                     "labels": record["task"]["labelled"],
@@ -137,13 +136,6 @@ def _verdicts(rows: pd.DataFrame) -> pd.DataFrame:
     truth = rows["met"].map({True: "90 % changed and kept", False: "less"})
     counts = pd.crosstab(rows["verdict"], truth)
     return counts.reset_index()
-
-
-def _cases(rows: pd.DataFrame) -> pd.DataFrame:
-    """Each direction with the numbers of its verdict beside the truth, without faces, whose truth is learned, too."""
-    columns = ["pictures", "labels", "steps", "seed", "direction", "changed", "kept"]
-    reported = ["reported changed", "reported kept", "matched", "grain", "distance", "verdict"]
-    return rows[rows["source"] != "faces"][columns + reported]
 
 
 def _judges(records: Sequence[Record]) -> str:
