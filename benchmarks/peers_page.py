@@ -11,7 +11,19 @@ import numpy as np
 from setminus_paper.pages import markdown_table
 
 from benchmarks.fairness_sets import SETS
-from benchmarks.frontiers import BASE, FLOOR, GAP, Comparison, Point, Points, comparisons, points_of, pooled, verdict
+from benchmarks.frontiers import (
+    BASE,
+    FLOOR,
+    GAP,
+    MIN_SPLITS,
+    Comparison,
+    Point,
+    Points,
+    comparisons,
+    points_of,
+    pooled,
+    verdict,
+)
 from benchmarks.frontiers import CERTIFIED as CERTIFICATE
 from setminus.charts.chart import Chart, Line
 from setminus.charts.picture import draw
@@ -69,6 +81,7 @@ def write(peers: Sequence[Record]) -> tuple[str, str]:
     values = {
         "names": [*sets],
         "sets": [_set_row(name, points, peers) for name, points in sets.items()],
+        "least": MIN_SPLITS,
         "splits": max(len(point.values) for points in sets.values() for path in points.values() for point in path),
         "summary": summary_rows(sets, OURS),
         "certified": summary_rows(sets, CERTIFIED) if certified else None,
@@ -91,8 +104,13 @@ def write(peers: Sequence[Record]) -> tuple[str, str]:
 
 
 def readme_table(peers: Sequence[Record]) -> str:
-    """The summary as Markdown, for the README."""
-    return markdown_table(summary_rows(points_of(peers), OURS), SUMMARY_HEADS)
+    """The summary of the test sets as Markdown, for the README: with bands where the group is known."""
+    tested = points_of([record for record in peers if record["config"]["role"] == "test"])
+    rows = []
+    for peer, known, random, _, *counts, mean in summary_rows(tested, {**OURS, **INTERPOLATED}):
+        flags = [word for word, flag in (("group", known), ("random", random)) if flag == "yes"]
+        rows.append([peer.removesuffix(", group") + (f" ({', '.join(flags)})" if flags else ""), *counts, mean])
+    return markdown_table(rows, ["peer", "ours above", "level", "below", "mean difference, points"])
 
 
 SUMMARY_HEADS = [
@@ -208,9 +226,10 @@ def charts(name: str, points: Points) -> list[Chart]:
 
 
 def _by_set(sets: Mapping[str, Points], ours: Mapping[bool, str], peer: str) -> Iterator[tuple[str, list[Comparison]]]:
+    """The comparisons with a peer on each set that both have on enough splits."""
     for name, points in sets.items():
         own = [one for one in comparisons(points, ours) if one.peer.name == peer]
-        if own:
+        if own and len(own[0].difference) >= MIN_SPLITS:
             yield name, own
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 PAGES = (
     *("tables/transfer.md", "tables/adaptation.md", "tables/fairness.md"),
     *("laboratory.md", "laboratory/limits.md", "laboratory/numbers.md"),
-    *("peers.md", "adapters.md", "project/security.md"),
+    *("peers.md", "peers-sets.md", "adapters.md", "project/security.md"),
 )
 """Pages with long tables: most are made from records."""
 MAX_ROWS = 10
