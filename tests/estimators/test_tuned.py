@@ -1,6 +1,7 @@
 import contextlib
 import copy
 import warnings
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -727,3 +728,25 @@ def test_weighted_rows_are_tested_with_the_squares_of_their_weights():
     # rows of weights 1 and 3 count as 4 / 5 of as many equal ones
     rows = [np.sum(one.certificate_.rows) for one in (weighted, plain)]
     assert rows[0] == pytest.approx(0.8 * rows[1], rel=0.01)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_no_accuracy_is_paid_to_certify_what_may_be_chance():
+    """The groups are equal; the full classifier's gap is too large for a certificate, and within the noise."""
+    rng = np.random.default_rng(0)
+    y, group = rng.integers(0, 2, 2000), rng.choice(["a", "b"], 2000)
+    X = (y + rng.normal(size=2000))[:, None]
+    model = TunedOrthogonalClassifier(LogisticRegression(), tolerance=0.07, cv=2, strengths=[0, 0.5, 1])
+    model.fit(X, y, sensitive_features=group)
+    assert model.choice_ == "certified" and model.strength_ > 0
+    # the same candidates, and a loss of three standard errors of the accuracy
+    frontier = model.frontier_
+    score = frontier.score - 0.03
+    score[frontier.untouched] += 0.03
+    model.frontier_ = replace(frontier, score=score)
+    kept = model.at(tolerance=0.07)
+    assert kept.choice_ == "left alone" and not kept.certificate_.certified and kept.strength_ == 0
+    assert kept.certificate_.gap <= kept.certificate_.noise_floor.quantile
+    # whoever asks for a certificate or an error gets the certificate
+    model.uncertified = "raise"
+    assert model.at(tolerance=0.07).choice_ == "certified"

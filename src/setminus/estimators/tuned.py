@@ -130,8 +130,9 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
     uncertified : {"warn", "raise"}, default="warn"
         Where no candidate is certified: warn, or raise an error. With a warning the full classifier is left as it is
         where its gap may be chance: equal groups of these sizes show a smaller one in 95 % of samples
-        (`Certificate.noise_floor.quantile`). Otherwise the useful candidate is taken whose gap is most likely within
-        the tolerance.
+        (`Certificate.noise_floor.quantile`). That holds also where a candidate is certified at a loss of accuracy of
+        more than its standard error; with "raise" that candidate is taken. Otherwise the useful candidate is taken
+        whose gap is most likely within the tolerance.
     scoring : str or callable, default="accuracy"
         What to maximise: any scorer of scikit-learn, or a function of (estimator, X, y), which is slower. A scorer of
         probabilities ("roc_auc", "neg_log_loss") chooses the strength only and leaves the threshold at 0.5.
@@ -731,13 +732,14 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         settings = (self.tolerance, self.confidence, self.constraint, self.agg, self._pos)
         found = candidates.certified(*settings)
         base = len(candidates.points) - 1 if self._may_leave_alone else None
-        if found is not None:
+        certificate = None if base is None else candidates.certificate(base, *settings, certified=False)
+        within_noise = certificate is not None and certificate.gap <= certificate.noise_floor.quantile
+        if found is not None and (found == base or not within_noise or not self._is_worse(found, candidates)):
             choice = "left alone" if found == base else "certified"
             certified = candidates.certificate(found, *settings, certified=True)
             return self._take(int(candidates.points[found]), choice, certified)
         choice, point = "left alone", base
-        certificate = None if base is None else candidates.certificate(base, *settings, certified=False)
-        if certificate is None or certificate.gap > certificate.noise_floor.quantile:
+        if certificate is None or not within_noise:
             choice, point = "not certified", self._likeliest(candidates)
             certificate = candidates.certificate(point, *settings, certified=False)
         caution = self._caution(
@@ -750,6 +752,13 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         if self.uncertified == "raise":
             raise NotCertified(caution)
         return self._take(int(candidates.points[point]), choice, certificate, caution)
+
+    def _is_worse(self, candidate: int, candidates: Candidates) -> bool:
+        """Whether a candidate costs more accuracy than its standard error, and an uncertified model may be kept."""
+        score, base = (self.frontier_.score[candidates.points[i]] for i in (candidate, -1))
+        return self.uncertified == "warn" and bool(
+            base - score > np.sqrt(base * (1 - base) / candidates.tables[-1].sum())
+        )
 
     def _likeliest(self, candidates: Candidates) -> int:
         """The candidate whose gap is most likely within the tolerance, or a better one that is about as likely."""
