@@ -87,7 +87,8 @@ def test_every_page_of_the_navigation_has_text_and_pictures_and_fits_a_telephone
     alike = [name for name in found if re.match(r"reference/(api|command)/", name)]
     faults = {}
     for name in sorted(found.difference(alike) | {"reference/api/estimators/tuned.html", "reference/command/fit.html"}):
-        telephone.goto(f"{address}/{name}", wait_until="domcontentloaded")
+        # with its style sheet: a page without one is wide
+        telephone.goto(f"{address}/{name}", wait_until="load")
         faults[name] = [kind for kind, fault in telephone.evaluate(LAID_OUT).items() if fault]
     assert {name: fault for name, fault in faults.items() if fault} == {}
 
