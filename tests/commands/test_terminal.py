@@ -55,13 +55,25 @@ def test_without_a_terminal_a_line_every_ten_seconds_and_one_at_the_end(clock):
                 steps.advance()
 
     assert shown(work).splitlines() == [
-        "  10.0 s  adapt: train, 10 of 40 steps",
-        "  20.0 s  adapt: train, 20 of 40 steps",
-        "  30.0 s  adapt: train, 30 of 40 steps",
+        "  10.0 s  adapt: train, 10 of 40 steps, about 30 s left",
+        "  20.0 s  adapt: train, 20 of 40 steps, about 20 s left",
+        "  30.0 s  adapt: train, 30 of 40 steps, about 10 s left",
         "  40.0 s  adapt: train, 40 of 40 steps",
         "  40.0 s  adapt",
     ]
     assert shown(work, quiet=True) == shown(work, quiet=True, terminal=True) == ""
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_rows_are_shown_with_their_rate(clock, terminal):
+    def work():
+        with tracked("score", total=5_000_000, unit="rows") as rows:
+            clock[0] += 20
+            rows.advance(2_000_000)
+
+    drawn = shown(work, terminal)
+    assert "2,000,000 of 5,000,000 rows" in drawn and "100,000 rows/s" in drawn
+    assert terminal or "about 30 s left" in drawn
 
 
 def test_what_failed_has_no_time():

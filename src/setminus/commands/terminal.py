@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import typer
 from rich.console import Console
@@ -144,7 +144,8 @@ class Display:
             self._next_line = self._start + LINE_SECONDS
         elif event.kind == "advanced" and time.perf_counter() >= self._next_line:
             within = "" if event.depth == 0 else f": {event.name}"
-            self._print_seconds(time.perf_counter() - self._start, f"{self._name}{within}, {_count(event)}")
+            state = ", ".join(filter(None, (_count(event), _rate(event), _left(event))))
+            self._print_seconds(time.perf_counter() - self._start, f"{self._name}{within}, {state}")
             self._next_line = time.perf_counter() + LINE_SECONDS
         if event.kind == "finished" and event.depth == 0:
             self._print_seconds(event.seconds, event.name)
@@ -164,7 +165,7 @@ class Display:
             self._bars.start()
         if event.kind == "advanced":
             if event.depth in self._lines:
-                state = _label("  ".join(filter(None, (_count(event), event.detail))))
+                state = _label("  ".join(filter(None, (_count(event), _rate(event), event.detail))))
                 self._bars.update(self._lines[event.depth], completed=event.done, state=state)
             return
         if event.kind != "started" and event.depth == 0:
@@ -246,6 +247,17 @@ class _TimeLeft(TimeRemainingColumn):
 def _count(event: Event) -> str:
     total = "" if event.total is None else f" of {event.total:,}"
     return f"{event.done:,}{total} {event.unit}".rstrip()
+
+
+def _rate(event: Event) -> str:
+    """Of rows alone: steps and fits are slow enough to be counted by eye."""
+    known = event.unit == "rows" and event.done and event.seconds > 0
+    return f"{event.done / event.seconds:,.0f} rows/s" if known else ""
+
+
+def _left(event: Event) -> str:
+    known = event.total is not None and 0 < event.done < event.total and event.seconds > 0
+    return f"about {event.seconds * (cast(int, event.total) / event.done - 1):,.0f} s left" if known else ""
 
 
 class _Pipe(io.FileIO):
