@@ -176,13 +176,14 @@ def _rows_of(n_classes: int, power: bool, shared: bool) -> Any:
         odd = np.int32(0)
         flat_full, flat_principal, flat_out = full.reshape(-1), principal.reshape(-1), out.reshape(-1)
         flat_prior, size = prior.reshape(-1), rows * n_classes
-        laid_out = np.empty(size, prior.dtype)
+        laid_out, r = np.empty(size, prior.dtype), np.empty(size, prior.dtype)
         for j in range(size if shared else 0):
             laid_out[j] = np.float64(flat_prior[j % n_classes]) ** strength
         for start in range(0, len(flat_full), size):
-            # a few rows at a time stay in the nearest cache: divided all at once, then summed row by row
+            # a few rows at a time stay in the nearest cache: divided all at once, then summed row by row; in an array
+            # of their own, since numbers just written to `out` take longer to read
             stop = min(start + size, len(flat_full))
-            f, q, r = flat_full[start:stop], flat_principal[start:stop], flat_out[start:stop]
+            f, q, result = flat_full[start:stop], flat_principal[start:stop], flat_out[start:stop]
             p = laid_out if shared else flat_prior[start:stop]
             for j in range(len(f)):
                 odd = np.int32(odd | np.int32(0 if (f[j] >= zero) & (q[j] >= least) else 1))
@@ -194,13 +195,10 @@ def _rows_of(n_classes: int, power: bool, shared: bool) -> Any:
                     r[j] = f[j] * ratio_power(p[j], q[j], s)
             for i in range(len(f) // n_classes):
                 at = slice(i * n_classes, (i + 1) * n_classes)
-                f_row, q_row, r_row = f[at], q[at], r[at]
-                total, full_total, principal_total = zero, zero, zero
+                f_row, q_row, r_row, result_row = f[at], q[at], r[at], result[at]
                 if short:
-                    for k in range(n_classes):
-                        total += r_row[k]
-                        full_total += f_row[k]
-                        principal_total += q_row[k]
+                    total, full_total = _sum_of_halves(r_row, n_classes), _sum_of_halves(f_row, n_classes)
+                    principal_total = _sum_of_halves(q_row, n_classes)
                 else:
                     total, full_total, principal_total = _sums(r_row, f_row, q_row, n_classes)
                 # the deviations are added, since NaN gets past min() and max()
@@ -208,10 +206,22 @@ def _rows_of(n_classes: int, power: bool, shared: bool) -> Any:
                 odd = np.int32(odd | np.int32(0 if (off <= most_off) & (total > zero) else 1))
                 scale = one / total
                 for k in range(n_classes):
-                    r_row[k] *= scale
+                    result_row[k] = r_row[k] * scale
         return bool(odd == 0)
 
     return loop
+
+
+# a sum waits for the one before it: two at once take half as long
+@numba.njit(error_model="numpy", fastmath={"contract"})  # type: ignore[untyped-decorator]
+def _sum_of_halves(a: Floats, length: int) -> Any:
+    first, last, half = a.dtype.type(0), a.dtype.type(0), length // 2
+    for k in range(half):
+        first += a[k]
+        last += a[half + k]
+    for k in range(2 * half, length):
+        last += a[k]
+    return first + last
 
 
 # in any order: several at once, and more exact
