@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from setminus.auditing.binned import N_BINS, BinnedScores, score_bins
+from setminus.auditing.binned import BinnedScores
 from setminus.auditing.diagnosis import calibration, score_histograms
+from setminus.auditing.fine_bins import N_BINS, score_bins
 from setminus.auditing.rates import read_scored
 
 EDGES = np.linspace(0, 1, 51)
@@ -87,6 +88,19 @@ def test_calibration_is_that_of_the_rows_in_bins_of_nearly_equal_mass():
         assert np.allclose(means, np.column_stack([curve.predicted, curve.observed]), rtol=0, atol=1e-12)
         expected = sum(abs(p - y) * len(part) for (p, y), part in zip(means, parts, strict=True)) / n
         assert error.ece == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [30, 400, 20_000])
+def test_errors_and_curves_equal_those_of_the_rows_in_memory(n):
+    scored = rows(n, shift=0.3)
+    counted, whole = binned(scored).calibration(scored.groups, scored.classes), calibration(scored)
+    for found, expected in zip((counted.overall, *counted.groups), (whole.overall, *whole.groups), strict=True):
+        assert (found.group, found.n) == (expected.group, expected.n)
+        assert found.ece == pytest.approx(expected.ece, abs=1e-12)
+    for found, expected in zip(counted.curves, whole.curves, strict=True):
+        assert (found.count == expected.count).all()
+        assert found.predicted == pytest.approx(expected.predicted, abs=1e-12)
+        assert found.observed == pytest.approx(expected.observed, abs=1e-12)
 
 
 def test_the_error_of_exact_probabilities_is_that_of_drawn_labels():

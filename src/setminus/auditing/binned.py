@@ -1,8 +1,4 @@
-"""Score histograms and calibration from the counts of scores in fine bins: exact for any number of rows in one pass.
-
-The bins are 1/2500 wide between 0.02 and 0.98. Below 0.02 there are 128 to each halving of the score, and as many to
-each halving of its distance from 1 above 0.98: scores of rare events lie there.
-"""
+"""Score histograms and calibration from the counts of scores in fine bins: exact for any number of rows in one pass."""
 
 from __future__ import annotations
 
@@ -14,53 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setminus.auditing.diagnosis import Calibration, CalibrationError, ReliabilityCurve, ScoreHistogram
+from setminus.auditing.fine_bins import N_BINS, N_PARTS, equal_mass_bins, parts_of_bins
 
-__all__ = ["N_BINS", "BinnedScores", "score_bins"]
+__all__ = ["BinnedScores"]
 
 Floats = NDArray[np.float64]
-
-_PARTS, _FINER = 50, 50
-_EDGES = np.linspace(0, 1, _PARTS * _FINER + 1)
-# those of `score_histograms` to the last bit
-_EDGES[::_FINER] = np.linspace(0, 1, _PARTS + 1)
-_SHIFT = 52 - 7
-_LOWEST, _HIGHEST = np.array([2.0**-24, _EDGES[_FINER]]).view(np.int64) >> _SHIFT
-_TAIL = int(_HIGHEST - _LOWEST) + 1
-
-N_BINS = 2 * _TAIL + (_PARTS - 2) * _FINER
-
-
-def score_bins(score: Floats) -> NDArray[np.intp]:
-    """The bin of each score from 0 to 1; a larger score is in the same bin or in a later one.
-
-    Examples
-    --------
-    >>> first, second, last = score_bins(np.array([0.0, 0.5, 1.0])).tolist()
-    >>> first, second - first == last - second + 1, last == N_BINS - 1
-    (0, True, True)
-    """
-    place = (score * (_PARTS * _FINER)).astype(np.intp)
-    np.minimum(place, _PARTS * _FINER - 1, out=place)
-    # the product is rounded
-    place -= score < _EDGES[place]
-    place += score >= _EDGES[1:][place]
-    low, high = np.flatnonzero(place < _FINER), np.flatnonzero(place >= (_PARTS - 1) * _FINER)
-    place += _TAIL - _FINER
-    place[low] = _tail(score[low])
-    place[high] = N_BINS - 1 - _tail(1 - score[high])
-    return place
-
-
-def _tail(score: Floats) -> NDArray[np.int64]:
-    """The exponent of small numbers and the first 7 bits behind it, from 0."""
-    place: NDArray[np.int64] = np.clip((score.view(np.int64) >> _SHIFT) - _LOWEST, 0, _TAIL - 1)
-    return place
-
-
-def _parts() -> NDArray[np.intp]:
-    """Which of the equal parts of `score_histograms` each bin lies in."""
-    inner = np.repeat(np.arange(1, _PARTS - 1), _FINER)
-    return np.concatenate([np.zeros(_TAIL, np.intp), inner, np.full(_TAIL, _PARTS - 1)])
 
 
 @dataclass(frozen=True)
@@ -101,9 +55,9 @@ class BinnedScores:
 
     def histograms(self, groups: Sequence[Any], classes: Sequence[Any]) -> tuple[ScoreHistogram, ...]:
         """As `score_histograms`, where the entries are those of `by_cell`."""
-        counts = np.add.reduceat(self.counts, np.flatnonzero(np.diff(_parts(), prepend=-1)), axis=1)
-        counts = counts.reshape(len(groups), len(classes), _PARTS)
-        edges = np.linspace(0, 1, _PARTS + 1)
+        counts = np.add.reduceat(self.counts, np.flatnonzero(np.diff(parts_of_bins(), prepend=-1)), axis=1)
+        counts = counts.reshape(len(groups), len(classes), N_PARTS)
+        edges = np.linspace(0, 1, N_PARTS + 1)
         return tuple(
             ScoreHistogram(group, label, edges, counts[g, c] / counts[g, c].sum())
             for c, label in enumerate(classes)
@@ -122,8 +76,8 @@ class BinnedScores:
     ) -> Calibration:
         """As `diagnosis.calibration`, where the entries are those of `by_cell`.
 
-        The bins of equal mass end where fine bins end. A sum of labels drawn from the probabilities is drawn as a
-        normal number of the same mean and variance.
+        Errors and curves are the same; a sum of labels drawn from the probabilities is drawn as a normal number of the
+        same mean and variance, which changes `expected` and `p_value` as another seed would.
         """
         shape = (len(groups), 2, N_BINS)
         counts, sums = self.counts.reshape(shape), self.sums.reshape(shape).sum(axis=1)
@@ -149,9 +103,7 @@ def _calibration(
 ) -> tuple[CalibrationError, ReliabilityCurve]:
     """Error and curve of one group from its rows, its rows of the class and its sums of scores, by fine bin."""
     n = int(rows.sum())
-    wanted = np.linspace(0, n, max(1, min(n_bins, n // 20)) + 1)[1:-1]
-    ends = np.unique(np.searchsorted(rows.cumsum(), wanted))
-    bins = np.searchsorted(ends, np.arange(N_BINS), side="left")
+    bins = equal_mass_bins(rows, max(1, min(n_bins, n // 20)))
     mean = sums / np.maximum(rows, 1)
     mass, observed, predicted, variance = (
         np.bincount(bins, weights=one) for one in (rows, hits, sums, rows * mean * (1 - mean))

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from setminus.auditing.fine_bins import N_BINS, equal_mass_bins, score_bins
 from setminus.auditing.leakage import Leakage
 from setminus.auditing.rates import Scored
 from setminus.core.checks import group_name
@@ -224,9 +225,10 @@ def reliability_curve(
 
 
 def _bins(score: Floats, n_bins: int) -> NDArray[np.intp]:
-    edges = np.unique(np.quantile(score, np.linspace(0, 1, n_bins + 1)[1:-1]))
-    codes = np.unique(np.searchsorted(edges, score, side="left"), return_inverse=True)[1]
-    return codes.astype(np.intp)
+    # fine bins, as a file is counted that is read part by part; a probability may leave [0, 1] by a rounding error
+    fine = score_bins(np.clip(score, 0.0, 1.0, dtype=np.float64))
+    codes = equal_mass_bins(np.bincount(fine, minlength=N_BINS), n_bins)[fine]
+    return np.unique(codes, return_inverse=True)[1].astype(np.intp)
 
 
 def _judged(proba: Floats) -> range:
