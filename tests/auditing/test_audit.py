@@ -12,7 +12,8 @@ from scipy.special import expit, logit
 from sklearn.metrics import accuracy_score, f1_score, log_loss, roc_auc_score
 
 from setminus.auditing.audit import audit
-from setminus.auditing.diagnosis import calibration, overlap
+from setminus.auditing.calibration import calibration
+from setminus.auditing.diagnosis import overlap
 from setminus.auditing.leakage import leakage
 from setminus.auditing.rates import rate_interval, read_scored
 from setminus.core.certificate import certify

@@ -10,16 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import log_loss, roc_auc_score
 
-from setminus.auditing.binned import BinnedScores
-from setminus.auditing.diagnosis import (
-    ROWS_PER_CELL,
-    Calibration,
-    calibration,
-    diagnose,
-    overlap,
-    score_histograms,
-    small_cells,
-)
+from setminus.auditing.calibration import BinnedScores, Calibration, calibration, score_histograms
+from setminus.auditing.diagnosis import ROWS_PER_CELL, diagnose, overlap, small_cells
 from setminus.auditing.impact import attributes_of, impact_tables
 from setminus.auditing.leakage import Leakage, leakage_from_codes
 from setminus.auditing.rates import (

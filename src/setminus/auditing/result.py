@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from setminus.auditing.diagnosis import Calibration, Finding, Overlap, ScoreHistogram, verdict
+from setminus.auditing.calibration import Calibration, ScoreHistogram
+from setminus.auditing.diagnosis import Finding, Overlap, verdict
 from setminus.auditing.impact import ImpactTable
 from setminus.auditing.leakage import Leakage
 from setminus.auditing.rates import Decided, GroupRates, Interval, Metrics, metrics_by_group

@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from setminus.auditing.binned import BinnedScores
-from setminus.auditing.fine_bins import N_BINS, score_bins
+from setminus.auditing.calibration import N_BINS, BinnedScores, score_bins
 from setminus.progress import tracked
 from setminus.scale.cells import BLOCK, blocks, check_cells, codes_of, combined, decoded, first_rows
 from setminus.scale.part_files import RunTasks
