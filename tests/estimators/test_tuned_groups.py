@@ -199,5 +199,5 @@ def test_bands_reach_equal_rates_that_no_thresholds_reach():
 
 def test_bands_are_for_two_classes():
     X, y, group = unequally_told(300, 0)
-    with pytest.raises(UserError, match="y has 3 classes"):
+    with pytest.raises(UserError, match="there are 3 classes: expected two: interpolate"):
         GroupPrincipal(interpolate=True).fit(X, y + (X[:, 0] > 2), sensitive_features=group)

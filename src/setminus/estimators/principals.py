@@ -293,8 +293,9 @@ class GroupPrincipal(_AttributePrincipal):
         self._learn_groups(X, y, sensitive_features, sample_weight, Groups(self.n_bins))
         if self.interpolate and len(self.classes_) != 2:
             raise UserError(
-                f"interpolate=True, and y has {len(self.classes_)} classes",
-                expected="two, for a band around a threshold",
+                f"there are {len(self.classes_)} classes",
+                expected="two: interpolate makes a band around a threshold",
+                do="leave it out.",
             )
         return self
 
