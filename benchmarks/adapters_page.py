@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 import pandas as pd
-from setminus_paper.pages import markdown_table
+from setminus_paper.pages import render
 from setminus_paper.tables import to_frame
 
 from setminus.records import read_records
@@ -71,18 +70,9 @@ def write(records: Sequence[Record], verdicts: Sequence[Record] = ()) -> str:
     frame["setting"] = (
         frame["task"] + ", " + frame["shift"].map(lambda share: f"{100 * share:.0f}/{100 - 100 * share:.0f}")
     )
-    # Markdown, not HTML: nothing in it comes from a user
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["table"] = markdown_table
     parts = {part: _part(frame[frame["part"] == part]) for part in TITLES}
-    template = environment.get_template("adapters.md.j2")
     found = {"parts": parts, "titles": TITLES, "verdicts": judged(verdicts), "heads": VERDICT_HEADS}
-    return template.render(**found, limit=100 * LIMIT).rstrip("\n") + "\n"
+    return render(Path(__file__).parent / "adapters.md.j2", **found, limit=100 * LIMIT)
 
 
 def complete(frame: pd.DataFrame) -> pd.DataFrame:

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
-from setminus_paper.pages import markdown_table
+from setminus_paper.pages import markdown_table, render
 
 from benchmarks.fairness_sets import SETS
 from benchmarks.frontiers import (
@@ -68,14 +67,6 @@ def build(results: Path, docs: Path) -> list[Path]:
 
 def write(peers: Sequence[Record]) -> tuple[str, str]:
     """Both pages as Markdown: the summary, and all rows of every set."""
-    # Markdown, not HTML: nothing in it comes from a user
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"table": markdown_table, "number": format}
     sets = points_of(peers)
     certified = any(CERTIFIED[False] in points for points in sets.values())
     values = {
@@ -98,8 +89,7 @@ def write(peers: Sequence[Record]) -> tuple[str, str]:
             for name, points in sets.items()
         ],
     }
-    pages = (environment.get_template(name).render(values) for name in ("peers.md.j2", "peers_sets.md.j2"))
-    first, second = (page.rstrip("\n") + "\n" for page in pages)
+    first, second = (render(Path(__file__).parent / name, **values) for name in ("peers.md.j2", "peers_sets.md.j2"))
     return first, second
 
 

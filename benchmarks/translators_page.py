@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import pandas as pd
-from setminus_paper.pages import markdown_table
+from setminus_paper.pages import render
 
 from benchmarks.translators import FEW_LABELS_OF, FEW_STEPS, LABELLED
 from setminus.records import read_records
@@ -49,39 +48,27 @@ def build(results: Path, docs: Path) -> list[Path]:
 
 def write(records: Sequence[Record], timed: Sequence[Record] = ()) -> str:
     """The page as Markdown, from the records of ``translators`` and of ``translator_speed``."""
-    # Markdown, not HTML: nothing in it comes from a user
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["table"] = markdown_table
     rows = _rows(records)
     usual = rows[rows["labels"] == LABELLED].sort_values(["pictures", "steps", "seed"], ascending=[True, False, True])
     parts = {role: usual[usual["role"] == role] for role in ("development", "test")}
     shown = ["pictures", "steps", "seed", "direction", "changed", "reported changed", "kept", "reported kept"]
     shown += ["matched", "grain", "distance", "verdict"]
     few = _few_labels(records)
-    return (
-        environment.get_template("translators.md.j2")
-        .render(
-            parts={role: own[shown] for role, own in parts.items() if len(own)},
-            met={role: _met(own) for role, own in parts.items()},
-            verdicts=_verdicts(rows[rows["source"] != "faces"]),
-            steps=DEFAULT_STEPS,
-            few_steps=FEW_STEPS,
-            judges=_judges(records),
-            speed=_speed(timed[-1]) if timed else None,
-            few=few[["labels", "direction", "changed", "kept", "verdict"]] if len(few) else None,
-            pictured=[
-                (one["task"]["source"], f"{NAMES[one['task']['source']]}, {one['task']['steps']:,} steps")
-                for one in _pictured(records)
-            ],
-            seconds=_seconds(records),
-        )
-        .rstrip("\n")
-        + "\n"
+    return render(
+        Path(__file__).parent / "translators.md.j2",
+        parts={role: own[shown] for role, own in parts.items() if len(own)},
+        met={role: _met(own) for role, own in parts.items()},
+        verdicts=_verdicts(rows[rows["source"] != "faces"]),
+        steps=DEFAULT_STEPS,
+        few_steps=FEW_STEPS,
+        judges=_judges(records),
+        speed=_speed(timed[-1]) if timed else None,
+        few=few[["labels", "direction", "changed", "kept", "verdict"]] if len(few) else None,
+        pictured=[
+            (one["task"]["source"], f"{NAMES[one['task']['source']]}, {one['task']['steps']:,} steps")
+            for one in _pictured(records)
+        ],
+        seconds=_seconds(records),
     )
 
 

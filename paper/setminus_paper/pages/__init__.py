@@ -28,20 +28,21 @@ def rebuild(names: Iterable[str], results: Path, docs: Path) -> list[Path]:
     return [path for module in modules if wanted & {*module.RECORDS} for path in module.build(results, docs)]
 
 
-def render(template: str, **values: Any) -> str:
-    """Fill a template of this folder, such as ``laboratory.md.j2``; a missing value is an error.
+def render(template: str | Path, **values: Any) -> str:
+    """Fill a template of this folder, such as ``laboratory.md.j2``, or at a path; a missing value is an error.
 
     Besides jinja2's own filters a template has ``number`` (``{{ accuracy | number(".1%") }}``) and ``table``, which is
     `markdown_table`.
     """
-    return environment().get_template(template).render(values).rstrip("\n") + "\n"
+    path = Path(__file__).parent / template
+    return environment(path.parent).get_template(path.name).render(values).rstrip("\n") + "\n"
 
 
-def environment() -> jinja2.Environment:
+def environment(folder: Path) -> jinja2.Environment:
     """Where templates are found, and the filters that they have."""
     # Markdown, not HTML: nothing in it comes from a user
     made = jinja2.Environment(  # noqa: S701
-        loader=jinja2.PackageLoader("setminus_paper", "pages"),
+        loader=jinja2.FileSystemLoader(folder),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -96,16 +96,9 @@ def _escaped(value: Any) -> Any:
 
 
 def junit(record: dict[str, Any]) -> str:
-    """The checks as JUnit XML: a gap above its limit is a failure, one that cannot be judged an error.
+    """The checks of a record of ``setminus audit`` as JUnit XML.
 
-    Parameters
-    ----------
-    record : dict
-        Of ``setminus audit``.
-
-    Returns
-    -------
-    str
+    A gap above its limit is a failure, one that cannot be judged an error.
     """
     found = _checks(record)
     suite = ElementTree.Element(
@@ -124,18 +117,7 @@ def junit(record: dict[str, Any]) -> str:
 
 
 def sarif(record: dict[str, Any]) -> dict[str, Any]:
-    """The checks as SARIF 2.1.0: a result for each, of kind "pass" or with the level "error" at the table's file.
-
-    Parameters
-    ----------
-    record : dict
-        Of ``setminus audit``.
-
-    Returns
-    -------
-    dict
-        Ready for JSON.
-    """
+    """The same checks as SARIF 2.1.0: a result for each, of kind "pass" or with the level "error" at the table's file."""
     found = _checks(record)
     place = {"physicalLocation": {"artifactLocation": {"uri": record["config"]["table"]}}}
     driver = {

@@ -9,27 +9,17 @@ import pytest
 from setminus_paper import pages
 
 
-@pytest.fixture
-def templates(monkeypatch):
-    """A function that puts a template in place of those of the folder."""
-
-    def put(**texts):
-        environment = pages.environment()
-        environment.loader = jinja2.DictLoader(texts)
-        monkeypatch.setattr(pages, "environment", lambda: environment)
-
-    return put
+def test_numbers_and_tables_are_filled_in(tmp_path):
+    page = tmp_path / "page.md.j2"
+    page.write_text('{{ share | number(".1%") }}\n{{ [(1, "a")] | table(["n", "name"]) }}\n\n\n')
+    assert pages.render(page, share=0.5) == "50.0%\n| n | name |\n|---|---|\n| 1 | a |\n"
 
 
-def test_numbers_and_tables_are_filled_in(templates):
-    templates(page='{{ share | number(".1%") }}\n{{ [(1, "a")] | table(["n", "name"]) }}\n\n\n')
-    assert pages.render("page", share=0.5) == "50.0%\n| n | name |\n|---|---|\n| 1 | a |\n"
-
-
-def test_a_missing_value_is_an_error(templates):
-    templates(page="{{ accuracy }}")
+def test_a_missing_value_is_an_error(tmp_path):
+    page = tmp_path / "page.md.j2"
+    page.write_text("{{ accuracy }}")
     with pytest.raises(jinja2.UndefinedError, match="accuracy"):
-        pages.render("page")
+        pages.render(page)
 
 
 def test_a_frame_keeps_whole_numbers_whole_and_gaps_empty():
