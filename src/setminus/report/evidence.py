@@ -117,7 +117,7 @@ def junit(record: dict[str, Any]) -> str:
 
 
 def sarif(record: dict[str, Any]) -> dict[str, Any]:
-    """The same checks as SARIF 2.1.0: a result for each, of kind "pass" or with the level "error" at the table's file."""
+    """The same checks as SARIF 2.1.0: each of kind "pass", or of level "error" at the table's file."""
     found = _checks(record)
     place = {"physicalLocation": {"artifactLocation": {"uri": record["config"]["table"]}}}
     driver = {
