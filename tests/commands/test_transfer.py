@@ -201,6 +201,18 @@ def test_pictures_of_all_kinds_are_translated_under_their_names(command, model, 
     assert (tmp_path / "a" / "grey.png").read_bytes() != (tmp_path / "b" / "grey.png").read_bytes()
 
 
+def test_folders_within_a_folder_stay_apart_and_what_was_written_is_not_read(command, model, pictures, tmp_path):
+    for name in ("2024/grey.png", ".trash/grey.png"):
+        (pictures / name).parent.mkdir()
+        Image.new("RGB", (16, 16)).save(pictures / name)
+    out = pictures / "done"
+    for _ in range(2):
+        done = command("transfer", "apply", model, pictures, "--out", out, "--force")
+        assert done.code == 0 and "6 pictures" in done.out
+    written = sorted(str(file.relative_to(out)) for file in out.rglob("*.png"))
+    assert written == ["2024/grey.png", *NAMES]
+
+
 def test_nothing_is_overwritten_and_pictures_themselves_never(command, model, pictures, tmp_path):
     out = tmp_path / "out"
     assert command("transfer", "apply", model, pictures, "--out", out).code == 0

@@ -209,8 +209,8 @@ def transfer_apply(
     """Translate pictures with a trained model.
 
     Each picture is turned upright, cropped to the square in its middle, resized to the size of the model, and written
-    as PNG under its own name. Originals are never overwritten. Pictures that cannot be read are named at the end. To
-    continue after an interruption, repeat the command with --resume.
+    as PNG under its own name, in folders as they were. Originals are never overwritten. Pictures that cannot be read
+    are named at the end. To continue after an interruption, repeat the command with --resume.
 
     Example: setminus transfer apply model/ new_men/ --out as_women/
 

@@ -26,12 +26,14 @@ from setminus.progress import tracked
 if TYPE_CHECKING:
     from setminus.transfer.translator import OrthogonalTranslator
 
-__all__ = ["picture_files", "translate_files"]
+__all__ = ["translate_files"]
 
 AT_ONCE = 64
 """Pictures that are translated in one batch."""
 AHEAD = 2
 """Batches that are read while another is translated."""
+
+Pair = tuple[Path, Path]
 
 
 def translate_files(
@@ -44,7 +46,7 @@ def translate_files(
     resume: bool = False,
     force: bool = False,
 ) -> list[Path]:
-    """Translate pictures in files and write them as PNG under their names.
+    """Translate pictures in files and write them as PNG under their names, in the folders that they are in.
 
     Each picture is turned upright as its EXIF orientation says, and the square in its middle is translated. Originals
     are never overwritten. What cannot be read is passed over, and named in an error at the end.
@@ -54,7 +56,7 @@ def translate_files(
     translator : OrthogonalTranslator
         A fitted one.
     pictures : sequence of path
-        Files, or folders of files; folders within them are not entered.
+        Files, or folders of files and of further folders; hidden ones and `out` are not entered.
     out : path
         A folder.
     to : "a", "b" or a label of the domains
@@ -77,11 +79,12 @@ def translate_files(
         If a file would be overwritten, before the first is written; if pictures could not be read, at the end.
     """
     home, direction = Path(out), translator.direction(to)
-    files = [file for given in pictures for file in picture_files(Path(given))]
-    targets = [home / file.with_suffix(".png").name for file in files]
+    found = [pair for given in pictures for pair in _found(Path(given), home)]
+    files, targets = [file for file, _ in found], [home / name.with_suffix(".png") for _, name in found]
     _check_targets(files, targets, force or resume)
     todo = [pair for pair in zip(files, targets, strict=True) if not (resume and pair[1].exists())]
-    home.mkdir(parents=True, exist_ok=True)
+    for folder in {home, *(target.parent for _, target in todo)}:
+        folder.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
     unread: dict[str, UnreadableImageError] = {}
     with (
@@ -107,9 +110,6 @@ def translate_files(
             do=f"{first.do} The other {others:,} are in {home}.",
         )
     return written
-
-
-Pair = tuple[Path, Path]
 
 
 def _batches(
@@ -163,17 +163,21 @@ def _pasted(original: Any, small: Bytes, translated: Bytes) -> Any:
     return Image.fromarray(pixels)
 
 
-def picture_files(given: Path) -> list[Path]:
-    """A file itself, or the pictures of a folder."""
+def _found(given: Path, out: Path) -> list[Pair]:
+    """A file and its name, or the pictures of a folder and their paths within it."""
     if given.is_file():
-        return [given]
+        return [(given, Path(given.name))]
     if not given.is_dir():
         raise UserError(f"{str(given)!r} does not exist", do="give pictures, or a folder of them.")
-    found = [
-        file
-        for file in sorted(given.iterdir())
-        if file.suffix.lower() in SUFFIXES and not file.name.startswith(".") and file.is_file()
-    ]
+    found: list[Pair] = []
+    for folder, within, names in os.walk(given):
+        here = Path(folder)
+        # what an earlier run wrote is no picture to translate
+        within[:] = sorted(name for name in within if name[0] != "." and (here / name).resolve() != out.resolve())
+        files = [here / name for name in sorted(names) if name[0] != "."]
+        found += [
+            (file, file.relative_to(given)) for file in files if file.suffix.lower() in SUFFIXES and file.is_file()
+        ]
     if not found:
         raise UserError(f"{str(given)!r} has no pictures ({', '.join(sorted(SUFFIXES))})", do="give a folder of some.")
     return found
