@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 RECORDS = Path("results/scaling/records.jsonl")
-FIRST = 100_000
+FIRST, MOST = 100_000, 25_600_000
 GROUP = 1 << 18
 """Rows of a row group."""
 
@@ -35,7 +35,7 @@ print(json.dumps({"seconds": seconds, "cpu_seconds": cpu, "peak": int(peak.split
 """
 
 
-def run(most: int, records: Path = RECORDS, first: int = FIRST, seed: int = 0) -> list[dict[str, Any]]:
+def run(most: int = MOST, records: Path = RECORDS, first: int = FIRST, seed: int = 0) -> list[dict[str, Any]]:
     """Double the rows from `first` to `most`; print a line for each command and append a record after each size."""
     from setminus.records import append_record, versions
 
