@@ -79,7 +79,8 @@ def test_the_page_counts_directions_and_verdicts(tmp_path, monkeypatch):
     path = tmp_path / "records.jsonl"
     translators.run(range(1), path, part="test")
     page = write(read_records(path))
-    assert "After 1,200 steps 2 of 2 directions reach the bar. After 300 steps 0 of 2" in page
+    steps = f"{translators.DEFAULT_STEPS:,}"
+    assert f"After {steps} steps 2 of 2 directions reach the bar. After 300 steps 0 of 2" in page
     counts = [line.split("|")[1:-1] for line in page.splitlines() if line.startswith(("| good ", "| train longer "))]
     assert [[cell.strip() for cell in line] for line in counts] == [["good", "2", "0"], ["train longer", "0", "2"]]
     assert "Few labels" not in page

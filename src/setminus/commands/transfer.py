@@ -64,7 +64,7 @@ def transfer_fit(
         typer.Option(help="Column with the factor that stays. All other differences change.", show_default=False),
     ] = None,
     size: Annotated[int, typer.Option(help="Pixels per side. Pictures are cropped to squares and resized.")] = 64,
-    steps: Annotated[int, typer.Option(min=1, help="Number of training steps.")] = 3_000,
+    steps: Annotated[int, typer.Option(min=1, help="Number of training steps.")] = 2_400,
     width: Annotated[int, typer.Option(min=1, help="Channels of the first layer of each network.")] = 16,
     batch_size: Annotated[int, typer.Option(min=1, help="Pictures of each folder in one training step.")] = 8,
     rate: Annotated[float, typer.Option(callback=finite, help="Learning rate of the generators.")] = 5e-4,

@@ -125,7 +125,7 @@ FREE = ("steps", "every", "baseline")
 
 WARM_UP = 3
 """Steps that are timed before the training, less the first."""
-DEFAULT_STEPS, DEFAULT_BATCH, DEFAULT_RATE, DEFAULT_WIDTH = 3_000, 8, 5e-4, 16
+DEFAULT_STEPS, DEFAULT_BATCH, DEFAULT_RATE, DEFAULT_WIDTH = 2_400, 8, 5e-4, 16
 """As in `OrthogonalTranslator`; ``python -m benchmarks translators`` measures them."""
 
 Device = Literal["auto", "cpu", "cuda", "mps"]

@@ -57,7 +57,7 @@ class OrthogonalTranslator(BaseEstimator):
         logits of shape (n, 2). It takes the place of the one that is learned from the labels of `change`.
     principal_prior : (float, float) or "uniform", default="uniform"
         Frequencies of the domains in the data that `principal` was fitted on.
-    steps : int, default=3000
+    steps : int, default=2400
         Number of training steps.
     batch_size : int, default=8
         Pictures of each domain in a step.
@@ -123,7 +123,7 @@ class OrthogonalTranslator(BaseEstimator):
         *,
         principal: Any = None,
         principal_prior: Any = "uniform",
-        steps: int = 3_000,
+        steps: int = 2_400,
         batch_size: int = 8,
         learning_rate: float = 5e-4,
         width: int = 16,
