@@ -46,5 +46,6 @@ def test_the_page_has_the_table_of_the_records():
     table, coverage = promises.table(records), promises.coverage(records)
     assert len(table.splitlines()) == 11 and table in page
     assert len(coverage.splitlines()) > 2 and coverage in page
-    on_real_sets = tuned_promises.tables(records)[1]
+    simulated, on_real_sets = tuned_promises.tables(records)
+    assert len(simulated.splitlines()) == 20 and simulated in page
     assert len(on_real_sets.splitlines()) == 6 and on_real_sets in page
