@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,12 +41,12 @@ class Point:
     values: pd.DataFrame
     seconds: float
 
-    @property
+    @cached_property
     def gap(self) -> float:
         """The mean gap on test rows."""
         return float(self.values[GAP].mean())
 
-    @property
+    @cached_property
     def accuracy(self) -> float:
         """The mean accuracy on test rows."""
         return float(self.values["accuracy"].mean())
@@ -57,6 +58,8 @@ class Point:
 
     def on(self, seeds: pd.Index) -> Point:
         """The same point on some of its splits."""
+        if len(seeds) == len(self.values):
+            return self
         return Point(
             self.name, self.tolerance, self.needs_attribute, self.deterministic, self.values.loc[seeds], self.seconds
         )

@@ -29,6 +29,8 @@ from setminus.charts.picture import draw
 from setminus.records import read_records
 
 Record = dict[str, Any]
+Compared = dict[str, dict[str, list[Comparison]]]
+"""Comparisons by set and peer."""
 
 OURS = {False: "setminus", True: "setminus, group"}
 """The method of ours to compare with, by whether the group is known when predicting."""
@@ -69,16 +71,17 @@ def write(peers: Sequence[Record]) -> tuple[str, str]:
     """Both pages as Markdown: the summary, and all rows of every set."""
     sets = points_of(peers)
     certified = any(CERTIFIED[False] in points for points in sets.values())
+    found = compared(sets, OURS)
     values = {
         "names": [*sets],
         "sets": [_set_row(name, points, peers) for name, points in sets.items()],
         "least": MIN_SPLITS,
         "splits": max(len(point.values) for points in sets.values() for path in points.values() for point in path),
-        "summary": summary_rows(sets, OURS),
-        "certified": summary_rows(sets, CERTIFIED) if certified else None,
-        "interpolated": summary_rows(sets, INTERPOLATED),
-        "by_set": by_set_rows(sets, OURS),
-        "behind": behind_rows(sets, OURS),
+        "summary": summary_rows(found),
+        "certified": summary_rows(compared(sets, CERTIFIED)) if certified else None,
+        "interpolated": summary_rows(compared(sets, INTERPOLATED)),
+        "by_set": by_set_rows(found),
+        "behind": behind_rows(found),
         "promises": promise_rows(sets),
         "tolerances": [f"{t:g}" for t in sorted({r["config"]["tolerance"] for r in peers} - {None})],
         "times": time_rows(sets),
@@ -97,29 +100,27 @@ def readme_table(peers: Sequence[Record]) -> str:
     """The summary of the test sets as Markdown, for the README: with bands where the group is known."""
     tested = points_of([record for record in peers if record["config"]["role"] == "test"])
     rows = []
-    for peer, known, random, _, *counts, mean in summary_rows(tested, {**OURS, **INTERPOLATED}):
+    for peer, known, random, _, *counts, mean in summary_rows(compared(tested, {**OURS, **INTERPOLATED})):
         flags = [word for word, flag in (("group", known), ("random", random)) if flag == "yes"]
         rows.append([peer.removesuffix(", group") + (f" ({', '.join(flags)})" if flags else ""), *counts, mean])
     return markdown_table(rows, ["peer", "ours above", "level", "below", "mean difference, points"])
 
 
-SUMMARY_HEADS = [
-    "peer",
-    "group at predict",
-    "random",
-    "sets",
-    "ours above",
-    "level",
-    "ours below",
-    "mean difference, points",
-]
+def compared(sets: Mapping[str, Points], ours: Mapping[bool, str]) -> Compared:
+    """The comparisons with each peer on each set that both have on enough splits."""
+    found: Compared = {name: {} for name in sets}
+    for name, points in sets.items():
+        for one in comparisons(points, ours):
+            if len(one.difference) >= MIN_SPLITS:
+                found[name].setdefault(one.peer.name, []).append(one)
+    return found
 
 
-def summary_rows(sets: Mapping[str, Points], ours: Mapping[bool, str]) -> list[list[str]]:
+def summary_rows(compared: Compared) -> list[list[str]]:
     """For each peer, on how many sets ours is above or below it at the same gap."""
     rows = []
     for peer in PEERS:
-        found = [own for _, own in _by_set(sets, ours, peer)]
+        found = [own[peer] for own in compared.values() if peer in own]
         if found:
             outcomes = [verdict(pooled(own)) for own in found]
             mean = 100 * np.nanmean([pooled(own).mean() for own in found])
@@ -130,13 +131,12 @@ def summary_rows(sets: Mapping[str, Points], ours: Mapping[bool, str]) -> list[l
     return rows
 
 
-def by_set_rows(sets: Mapping[str, Points], ours: Mapping[bool, str]) -> list[list[str]]:
+def by_set_rows(compared: Compared) -> list[list[str]]:
     """For each peer and set, the mean difference in points over the gaps that both reach."""
     rows = []
     for peer in PEERS:
-        cells = dict(_by_set(sets, ours, peer))
-        if cells:
-            rows.append([peer, *(_cell(cells[name]) if name in cells else "" for name in sets)])
+        if any(peer in own for own in compared.values()):
+            rows.append([peer, *(_cell(own[peer]) if peer in own else "" for own in compared.values())])
     return rows
 
 
@@ -148,12 +148,12 @@ def _cell(found: Sequence[Comparison]) -> str:
     return f"{100 * difference.mean():+.1f}{mark}"
 
 
-def behind_rows(sets: Mapping[str, Points], ours: Mapping[bool, str]) -> list[list[str]]:
+def behind_rows(compared: Compared) -> list[list[str]]:
     """Every single gap of a peer where ours is below it, or that ours does not reach."""
     rows = []
     for peer in PEERS:
-        for name, own in _by_set(sets, ours, peer):
-            for one in own:
+        for name, own in compared.items():
+            for one in own.get(peer, []):
                 if one.outcome in ("below", "not reached"):
                     asked = "" if one.peer.tolerance is None else f"{one.peer.tolerance:g}"
                     ahead = f"{100 * one.mean:+.2f} ± {100 * one.error:.2f}"
@@ -213,14 +213,6 @@ def charts(name: str, points: Points) -> list[Chart]:
             Chart(f"{name}: {title}", "equalized-odds gap on test rows", "accuracy on test rows", lines, caption)
         )
     return made
-
-
-def _by_set(sets: Mapping[str, Points], ours: Mapping[bool, str], peer: str) -> Iterator[tuple[str, list[Comparison]]]:
-    """The comparisons with a peer on each set that both have on enough splits."""
-    for name, points in sets.items():
-        own = [one for one in comparisons(points, ours) if one.peer.name == peer]
-        if own and len(own[0].difference) >= MIN_SPLITS:
-            yield name, own
 
 
 def _set_row(name: str, points: Points, records: Sequence[Record]) -> list[str]:

@@ -8,7 +8,7 @@ from benchmarks import peers_page
 from benchmarks.fairness_sets import SETS
 from benchmarks.frontiers import points_of
 from benchmarks.peers import key
-from benchmarks.peers_page import OURS, behind_rows, by_set_rows, promise_rows, summary_rows
+from benchmarks.peers_page import OURS, behind_rows, by_set_rows, compared, promise_rows, summary_rows
 from benchmarks.resuming import existing_keys
 from setminus.records import append_record, read_records
 from tests.benchmarks.peer_records import PEER, with_peer
@@ -18,24 +18,23 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def three_sets():
-    return points_of(
-        [*with_peer(0.85, 0.04), *with_peer(0.88, 0.04, data="law-2"), *with_peer(0.8652, 0.04, data="crime")]
-    )
+    records = [*with_peer(0.85, 0.04), *with_peer(0.88, 0.04, data="law-2"), *with_peer(0.8652, 0.04, data="crime")]
+    return compared(points_of(records), OURS)
 
 
 def test_the_summary_counts_sets(three_sets):
-    ((peer, known, _, sets, above, level, below, mean),) = summary_rows(three_sets, OURS)
+    ((peer, known, _, sets, above, level, below, mean),) = summary_rows(three_sets)
     assert (peer, known, sets, above, level, below) == (PEER, "no", "3", "1", "1", "1")
     assert float(mean) == pytest.approx(0, abs=0.02)
 
 
 def test_every_set_has_a_cell_and_losses_stand_out(three_sets):
-    ((peer, adult, law, crime),) = by_set_rows(three_sets, OURS)
+    ((peer, adult, law, crime),) = by_set_rows(three_sets)
     assert (peer, adult, law, crime) == (PEER, "+1.5 above", "-1.5 **below**", "-0.0")
 
 
 def test_each_gap_behind_is_listed(three_sets):
-    ((name, peer, asked, gap, _, outcome, splits),) = behind_rows(three_sets, OURS)
+    ((name, peer, asked, gap, _, outcome, splits),) = behind_rows(three_sets)
     assert (name, peer, asked, gap, outcome, splits) == ("law-2", PEER, "0.01", "0.040", "below", "5")
 
 
