@@ -27,6 +27,13 @@ def test_importing_the_package_loads_the_standard_library_only():
     assert "numpy" in imported_by("import setminus; setminus.orthogonalize")
 
 
+def test_a_model_of_scikit_learn_is_written_and_read_without_torch(tmp_path):
+    fitted = "setminus.GroupPrincipal().fit(None, [0, 1], sensitive_features=['f', 'm'])"
+    path = tmp_path / "model.skops"
+    loaded = imported_by(f"import setminus; setminus.load(setminus.save({fitted}, {str(path)!r}))")
+    assert "skops" in loaded and not loaded & {"torch", "dask"}
+
+
 def test_the_page_is_built_without_torch_or_scikit_learn():
     assert not imported_by("import setminus.report.page") & {"torch", "sklearn"}
 

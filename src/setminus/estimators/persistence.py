@@ -11,11 +11,13 @@ import json
 import math
 import os
 import shlex
+import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
@@ -74,10 +76,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
     ...     load(save(model, Path(folder) / "model.skops"))
     GroupPrincipal()
     """
-    import skops.io
-
     with atomic_write(path) as partial:
-        partial.write_bytes(_packed(skops.io.dumps(model)))
+        partial.write_bytes(_packed(_skops().dumps(model)))
     return Path(path)
 
 
@@ -162,22 +162,34 @@ class RefusedError(UserError):
         return wrong, self.typed or remedy
 
 
+def _skops() -> Any:
+    """The module ``skops.io``, without torch and dask: it imports all of scikit-learn, adapters for these included."""
+    adapters = [f"sklearn.externals.array_api_compat.{name}" for name in ("torch", "dask")]
+    hidden = [name for name in adapters if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
+    try:
+        return import_module("skops.io")
+    finally:
+        for name in hidden:
+            del sys.modules[name]
+
+
 def _made(source: Path, trusted: frozenset[str]) -> Any:
     import sklearn
-    import skops.io
     from sklearn.exceptions import InconsistentVersionWarning
 
+    skops = _skops()
     archive = read_archive(source)
     refused = {name for node in archive.nodes if (name := refused_name(*node)) is not None} - trusted
     # skops also names functions that a node calls
-    found = skops.io.get_untrusted_types(data=archive.content)
+    found = skops.get_untrusted_types(data=archive.content)
     known = {f"{node.module}.{node.name}" for node in archive.nodes}
     untrusted = refused | (set(found) - known - trusted)
     if untrusted:
         raise _refusal(source.name, untrusted)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = skops.io.loads(archive.content, trusted=found)
+        model = skops.loads(archive.content, trusted=found)
     check_contents(model)
     reaching = set(outside_settings(model)) - trusted
     if reaching:
