@@ -1,3 +1,4 @@
+import fcntl
 import logging
 import os
 import sys
@@ -143,14 +144,31 @@ def same_draws():
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory):
+def once(tmp_path_factory):
+    """Make a file or folder by calling ``make(path)`` in one of all workers; the others wait for it and take it."""
+    base = tmp_path_factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+    def made(name, make):
+        path, partial = base / name, base / f"{name}.partial"
+        with (base / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not path.exists():
+                make(partial)
+                partial.rename(path)
+        return path.resolve()
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def site(once):
     """The documentation, built as by ``make docs``: a warning fails it."""
     pytest.importorskip("material", reason="the site is built with the dependency group docs")
     os.environ.setdefault("NO_MKDOCS_2_WARNING", "1")
     from mkdocs.commands.build import build
     from mkdocs.config import load_config
 
-    folder = tmp_path_factory.mktemp("site")
+    config = str(Path(__file__).parents[1] / "mkdocs.yml")
     logging.getLogger("mkdocs").setLevel(logging.WARNING)
-    build(load_config(str(Path(__file__).parents[1] / "mkdocs.yml"), strict=True, site_dir=str(folder)))
-    return folder.resolve()
+    return once("site", lambda folder: build(load_config(config, strict=True, site_dir=str(folder))))

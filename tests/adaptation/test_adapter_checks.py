@@ -24,4 +24,7 @@ class EveryFifthRowIsTarget(OrthogonalAdapter):
     [OrthogonalAdapter(steps=25, learning_rate=0.03), EveryFifthRowIsTarget(steps=25, learning_rate=0.03)]
 )
 def test_scikit_learn_check(estimator, check):
+    if "check_classifiers_train" not in str(check):
+        # that one alone looks at the accuracy
+        estimator.set_params(steps=3)
     check(estimator)
