@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from setminus.commands.table_roles import Roles, Rows, check_roles, to_rows, without_rare_labels
+from setminus.estimators.proposals import SEARCH_ROWS
 from setminus.estimators.streamed import FreshRows, RowCounts, fit_streamed
-from setminus.estimators.tuned import SEARCH_ROWS
 from setminus.scale.drawing import draw_rows, gather
 from setminus.tables.columns import is_text
 from setminus.tables.reading import Table, ahead

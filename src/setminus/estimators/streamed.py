@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from setminus.estimators.orthogonal import Parts
+from setminus.estimators.proposals import floors_of
 from setminus.estimators.search import Problem, count_points
 from setminus.estimators.tuned import SEARCH_SHARE
 from setminus.progress import tracked
@@ -96,7 +97,7 @@ def fit_streamed(
     tuned.classes_ = tuned.model_.classes_
     problem, parts = _scored(tuned, pilot, task.promises)
     with tracked("try strengths, offsets and thresholds"):
-        tuned.frontier_ = _proposed(tuned._search(problem, [parts], task.strengths, fresh=True))
+        tuned.frontier_ = _undominated(tuned._proposed(problem, [parts], task.strengths, fresh=True))
     points = range(len(tuned.frontier_))
     measured, tested = np.zeros((2, *cast(Any, tuned.frontier_.tables).shape))
     rng, n = np.random.default_rng([tuned.random_state, 2]), 0
@@ -133,7 +134,7 @@ def _scored(tuned: TunedOrthogonalClassifier, rows: FreshRows, promises: bool) -
     return problem, Parts(full, principals, tuned.model_.class_prior_, features)
 
 
-def _proposed(frontier: Frontier) -> Frontier:
+def _undominated(frontier: Frontier) -> Frontier:
     """The points that no other beats in score and gap, or score and upper end of the gap, and the full classifier."""
     kept = [frontier.pareto(), np.array([frontier.untouched])]
     if frontier.upper is not None:
@@ -154,7 +155,7 @@ def _measured(tuned: TunedOrthogonalClassifier, problem: Problem, tables: NDArra
     floors = problem.floors
     if problem.counted is not None:
         score = problem.counted(tables.sum(axis=-3))
-        floors = tuned._floors_of(floored, problem.counted(floored.sum(axis=-3)))
+        floors = floors_of(tuned, floored, problem.counted(floored.sum(axis=-3)))
     return replace(
         frontier,
         score=score,

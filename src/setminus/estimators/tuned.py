@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 from sklearn.frozen import FrozenEstimator
@@ -20,11 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 from setminus.core import Agg, Constraint, ConstraintOver
 from setminus.core.certificate import Certificate, rows_needed, smallest_tolerance, upper_gaps
 from setminus.core.checks import OnViolation
-from setminus.core.gaps import rates
 from setminus.errors import UserError
 from setminus.estimators.cautions import Caution, NotCertified, group_cautions
 from setminus.estimators.frontier import (
-    MIN_LOG,
     OPTIMISM,
     STARTS,
     Candidates,
@@ -33,7 +30,6 @@ from setminus.estimators.frontier import (
     decide,
     gap_of,
 )
-from setminus.estimators.group_offsets import LinearGoal, offset_path
 from setminus.estimators.groupings import Groupings, needed_labels
 from setminus.estimators.groups import SmallGroups
 from setminus.estimators.orthogonal import (
@@ -45,11 +41,11 @@ from setminus.estimators.orthogonal import (
     check_folds,
     out_of_fold_parts,
     stratified_folds,
-    subtract,
     tags_like,
 )
 from setminus.estimators.principals import check_classes
-from setminus.estimators.search import Costs, Floors, Problem, count_points, scorer_of, search
+from setminus.estimators.proposals import floored_log, log_proba_at, proposed, taken
+from setminus.estimators.search import Costs, Problem, count_points, scorer_of
 from setminus.estimators.sklearn_bases import BaseEstimator, ClassifierMixin
 from setminus.progress import tracked
 
@@ -58,17 +54,8 @@ __all__ = ["STRENGTHS", "TunedOrthogonalClassifier"]
 # fine where the choice mostly falls
 STRENGTHS = (*(i / 50 for i in range(51)), *(1 + i / 10 for i in range(1, 11)))
 
-SCALES = (1.0, 0.75, 0.5, 0.25)
-"""Strengths at which fitted offsets are tried."""
-
 SEARCH_SHARE = 1 / 3
 """Share of the rows that choose the candidates for a certificate; the others test them."""
-
-SEARCH_ROWS, OFFSET_ROWS = 100_000, 20_000
-"""Rows of the search and of the fit of offsets at most; the candidates are tested on all rows."""
-
-MAX_OFFSETS = 2000
-"""No offsets are fitted for more than this many features times classes."""
 
 
 class Task(NamedTuple):
@@ -307,12 +294,12 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         # fresh rows for an exact certificate, where the models are not fitted again
         searched = self._searched(problem) if task.promises and fresh else np.ones(len(rows), dtype=bool)
         with tracked("try strengths, offsets and thresholds"):
-            self.frontier_ = self._search(problem.take(searched), _taken(parts, searched), task.strengths, fresh)
+            self.frontier_ = self._proposed(problem.take(searched), taken(parts, searched), task.strengths, fresh)
         if task.promises:
             with tracked("test the candidates"):
                 tested = ~searched if fresh else searched
                 points = self._points()
-                counted = count_points(self.frontier_, points, problem.take(tested), self._at(_taken(parts, tested)))
+                counted = count_points(self.frontier_, points, problem.take(tested), self._at(taken(parts, tested)))
             self.frontier_ = replace(self.frontier_, candidates=self._candidates(points, *counted, fresh=fresh))
         with tracked("fit on all rows"):
             self.model_.fit(task.X, task.y, sensitive_features=task.groups, sample_weight=task.sample_weight)
@@ -436,7 +423,7 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         if offsets is None:
             return self.model_.predict_proba(X, sensitive_features=sensitive_features)
         full, _, features = self.model_._parts(X, sensitive_features, features=True)
-        log_proba = _log(full) - features @ offsets
+        log_proba = floored_log(full) - features @ offsets
         log_proba -= log_proba.max(axis=1, keepdims=True)
         proba: Proba = np.exp(log_proba)
         proba /= proba.sum(axis=1, keepdims=True)
@@ -508,6 +495,11 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
             )
         return int(found[0])
 
+    @property
+    def _selected(self) -> int:
+        """The code of the class that rates, recalls and floors refer to."""
+        return 1 if self._pos is None else self._pos
+
     def _check_two_classes(self) -> None:
         """Raise where a setting is for two classes, and there are more."""
         names = ("costs", "min_selection_rate", "max_selection_rate", "levelling")
@@ -570,138 +562,16 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         searched[by_cell] = np.arange(len(by_cell)) % round(1 / SEARCH_SHARE) == 0
         return searched
 
-    def _search(self, problem: Problem, parts: list[Parts], strengths: NDArray[np.float64], fresh: bool) -> Frontier:
-        if problem.takes_weights:
-            sampled, problem = problem.sample(SEARCH_ROWS, self.random_state)
-            parts = _taken(parts, sampled)
-        log_full = _log(np.concatenate([part.full for part in parts]))
-        problem = replace(problem, floors=self._floors(problem, log_full))
-        directions: list[Proba] = []
-        # quantiles may cut a number into fewer groups in one fold than in another: then there is nothing in common
-        columns = {0 if part.features is None else part.features.shape[1] for part in parts}
-        fits = len(columns) == 1 and 0 < min(columns) * len(self.classes_) <= MAX_OFFSETS
-        if self.group_offsets and problem.n_groups > 1 and fits:
-            some, fewer = problem.sample(OFFSET_ROWS, self.random_state)
-            features = np.concatenate([part.features for part in _taken(parts, some)])
-            directions = self._directions(fewer, log_full[some], features, fresh)
-
-        def one(strength: float, direction: int) -> Frontier:
-            return search(problem, strength, self._log_proba(parts, strength, direction, directions), direction)
-
-        tries = [(float(strength), -1) for strength in {0.0: None, **dict.fromkeys(strengths.tolist())}]
-        tries += [(scale, i) for i in range(len(directions)) for scale in SCALES]
-        found = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(one)(*each) for each in tries)
-        agg = f" ({self.agg})" if self.constraint == "equalized_odds" else ""
-        every = replace(
-            Frontier.joined(found),
-            directions=np.array(directions) if directions else None,
-            score_name="negative mean cost"
-            if self.costs
-            else self.scoring
-            if isinstance(self.scoring, str)
-            else "score",
-            gap_name=self.constraint + agg,
-        )
-        if not np.isfinite(every.score).any():
-            raise UserError(
-                f"scoring is {self.scoring!r}, which gives no finite score for any strength and threshold",
-                do="choose another one, such as 'accuracy'.",
-            )
-        return every.thinned()
-
-    def _floors(self, problem: Problem, log_full: Proba) -> Floors:
-        """The floors of a useful decision, from the full classifier's own and from constant ones."""
-        n_classes = len(self.classes_)
-        constant = [np.full(len(log_full), k, dtype=np.intp) for k in range(n_classes)]
-        base = decide(log_full, np.zeros(n_classes))
-        tables = np.array([problem.table(predictions) for predictions in [*constant, base]])
-        with warnings.catch_warnings():
-            # a score such as precision is undefined for a constant
-            warnings.simplefilter("ignore")
-            return self._floors_of(tables, problem.score(tables, lambda i: [*constant, base][i], log_full))
-
-    def _floors_of(self, tables: Proba, scores: Proba) -> Floors:
-        """The floors from the counts and scores of constant decisions, and of the full classifier at the end."""
-        n_classes = len(self.classes_)
-        recall = np.diagonal(rates(tables[-1].sum(axis=0)))
-        lead = scores[-1] - np.max(np.nan_to_num(scores[:-1], nan=-np.inf))
-        finite = np.isfinite(lead) and lead > 0
-        balanced = float(np.nanmean(recall))
-        selected = 1 if self._pos is None else self._pos
-        return Floors(
-            score=float(scores[-1] - (1 - self.min_lead) * lead) if finite else -np.inf,
-            balanced_accuracy=balanced - (1 - self.min_lead) * max(balanced - 1 / n_classes, 0.0),
-            predicted=self._predicted(tables[-1].sum(axis=(0, 1)) / tables[-1].sum(), selected),
-            recall=0.0 if self.min_recall is None else self.min_recall,
-            group_recall=rates(tables[-1])[:, selected, selected] if self.levelling == "up" else None,
-            selected=selected,
-        )
-
-    def _predicted(self, shares: Proba, selected: int) -> Proba | None:
-        """The least share of the rows that each class must be predicted for, from the full classifier's shares."""
-        if self.min_selection_rate is not None or self.max_selection_rate is not None:
-            low, high = self.min_selection_rate, self.max_selection_rate
-            least = np.array([0.0 if high is None else 1 - high, 0.0 if low is None else low])
-            return least if selected == 1 else least[::-1]
-        # another score or floor asks for other shares than those of the full classifier
-        free = not self._may_leave_alone or self.min_recall is not None or self.levelling is not None
-        return None if free else self.min_rate_ratio * shares
-
-    def _directions(self, problem: Problem, log_full: Proba, features: Proba, fresh: bool) -> list[Proba]:
-        """Group offsets for each bound on the gap; for a score that is not linear, those of two that are."""
-        n_classes = len(self.classes_)
-        cells = problem.group_codes * n_classes + problem.y_codes
-        counted = np.bincount(cells, problem.weights, minlength=problem.n_groups * n_classes)
-        totals: Proba = counted.astype(np.float64).reshape(problem.n_groups, n_classes)
-        right = np.eye(n_classes) * totals[:, :, None]
-        accuracy, balanced = right / totals.sum(), right / np.maximum(totals.sum(axis=0), 1e-300)[:, None] / n_classes
-        gains = {"accuracy": [accuracy], "balanced_accuracy": [balanced]}.get(self.scoring, [accuracy, balanced])
-        if self.costs is not None:
-            costs = np.array([[0.0, self.costs["fp"]], [self.costs["fn"], 0.0]])
-            # in units of the mean cost of an error, so that the penalties have the same weight for all costs
-            gains = [-costs / costs.sum() * 2 * totals[:, :, None] / totals.sum()]
-        share = {"sum": 1 / n_classes, "max": 1.0}[self.agg if self.constraint == "equalized_odds" else "max"]
+    def _proposed(self, problem: Problem, parts: list[Parts], strengths: NDArray[np.float64], fresh: bool) -> Frontier:
         tested = None if problem.upper is None else self._tested(fresh)
         margin = 0.0 if tested is None else -float(ndtri(tested["level"])) / np.sqrt(tested["times"])
-        found = []
-        for gain in gains:
-            floors = problem.floors.linear(totals)
-            goal = LinearGoal(
-                self.constraint,
-                gain,
-                share * 2 / n_classes,
-                floors,
-                members=self.groups_.members_each,
-                pos=self._pos,
-                margin=margin,
-            )
-            found += offset_path(log_full, features, cells, problem.weights, goal)
-            if getattr(self.principal, "interpolate", False):
-                # a band of one nat to both sides of each group's threshold
-                starts = np.repeat([0.0, 1.0], features.shape[1] // 2)
-                found += offset_path(log_full, features, cells, problem.weights, goal, starts=starts)
-        return found
-
-    def _log_proba(self, parts: list[Parts], strength: float, direction: int, directions: Any) -> Proba:
-        """The log-probabilities of the rows of all folds at a point, before its offsets."""
-        if direction < 0:
-            return _log(
-                np.concatenate(
-                    [subtract(one.full, one.principals, one.prior, strength, self.on_violation) for one in parts]
-                )
-            )
-        offsets = strength * directions[direction]
-        log_proba: Proba = np.concatenate([_log(one.full) - one.features @ offsets for one in parts])
-        # normalised, so that a threshold is one on the probability
-        if log_proba.shape[1] == 2:
-            log_proba -= np.logaddexp(log_proba[:, :1], log_proba[:, 1:])
-        else:
-            log_proba -= np.logaddexp.reduce(log_proba, axis=1, keepdims=True)
-        return log_proba
+        return proposed(self, problem, parts, strengths, margin)
 
     def _at(self, parts: list[Parts]) -> Callable[[float, int], Proba]:
         """The log-probabilities of rows at a strength and a direction of the frontier."""
-        return lambda strength, direction: self._log_proba(parts, strength, direction, self.frontier_.directions)
+        return lambda strength, direction: log_proba_at(
+            parts, strength, direction, self.frontier_.directions, self.on_violation
+        )
 
     def _points(self) -> list[int]:
         """The points of the frontier that are worth a test."""
@@ -802,7 +672,7 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         if frontier.tables is None:
             return found
         before, after = (self.groups_.table(frontier.tables[i]) for i in (frontier.untouched, point))
-        found += group_cautions(before, after, self.classes_.tolist(), 1 if self._pos is None else self._pos)
+        found += group_cautions(before, after, self.classes_.tolist(), self._selected)
         highest = max(STRENGTHS if self.strengths is None else np.atleast_1d(self.strengths))
         if self.group_offsets_ is None and self.strength_ == highest > 0:
             found.append(Caution("largest strength", strength=highest))
@@ -810,16 +680,3 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         return tags_like(self, super().__sklearn_tags__(), self.full)
-
-
-def _log(proba: Proba) -> Proba:
-    """Logs of probabilities, finite where they are 0."""
-    with np.errstate(divide="ignore"):
-        log_proba: Proba = np.maximum(np.log(np.asarray(proba, np.float64)), MIN_LOG)
-    return log_proba
-
-
-def _taken(parts: list[Parts], rows: NDArray[np.bool_]) -> list[Parts]:
-    """The parts for some of the rows of all folds."""
-    ends = np.cumsum([len(part.full) for part in parts])[:-1]
-    return [part.take(mask) for part, mask in zip(parts, np.split(rows, ends), strict=True)]
