@@ -36,8 +36,8 @@ def export(
     sample: Annotated[
         Path | None,
         typer.Option(
-            help="ONNX: table of example rows for this comparison. Needed only if the model file does not describe its "
-            "columns.",
+            help="ONNX: table of example rows to compare the predictions on. Needed only if the model file does not "
+            "describe its columns.",
         ),
     ] = None,
     to: Annotated[str, typer.Option(help="ONNX of a translator: the domain to translate to, a, b or its name.")] = "b",

@@ -28,7 +28,7 @@ __all__ = ["FitConfig", "fit", "show_models"]
 
 PrincipalKind = Literal["proxy", "group"]
 
-USEFUL, DATA = "What the model must remain good for", "Columns and groups"
+USEFUL, DATA = "Objective and limits", "Columns and groups"
 """Headings of options in the help."""
 
 
@@ -64,9 +64,9 @@ def fit(
         bool,
         typer.Option(
             "--interpolate",
-            help="With --principal group and two classes, for a small gap between large groups: select narrow strips "
-            "of the score in turn near a group's threshold. More accurate at the same gap, but a slightly higher score "
-            "is not always selected.",
+            help="With --principal group and two classes: near the threshold of a group, narrow strips of the "
+            "score are selected and rejected alternately. Where the gap between large groups must be small, this is "
+            "more accurate, but a slightly higher score is not always selected.",
         ),
     ] = False,
     constraint: Annotated[
@@ -125,7 +125,8 @@ def fit(
             min=0,
             max=1,
             rich_help_panel=USEFUL,
-            help="Share of the model's advantage over a constant decision that must remain. 0 allows a constant one.",
+            help="Keep at least this share of the model's advantage over a constant decision. 0 allows a constant "
+            "decision.",
         ),
     ] = 0.7,
     min_rate_ratio: Annotated[
@@ -135,8 +136,8 @@ def fit(
             min=0,
             max=1,
             rich_help_panel=USEFUL,
-            help="How often each class is predicted, as a share of how often it was before: at least this. Otherwise "
-            "the gap could be closed by selecting fewer rows of every group. 0: no limit.",
+            help="Predict each class at least this often, as a share of how often the full classifier predicts it. "
+            "Without this limit the gap could be closed by selecting fewer rows of every group. 0: no limit.",
         ),
     ] = 0.9,
     min_selection_rate: Annotated[

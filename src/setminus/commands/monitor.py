@@ -93,8 +93,8 @@ def monitor(
             min=0,
             max=1,
             help="Largest distance allowed between the scores, the group shares and the class mixes of the two files, "
-            "and largest share of unseen values in a column. A distance must also be above its noise: equal rows "
-            "exceed the noise of some distance with a chance of 1 - confidence, at most.",
+            "and largest share of unseen values in a column. A distance counts only if it is above its noise as well: "
+            "rows without any drift exceed one of these noise levels with a probability of at most 1 - confidence.",
         ),
     ] = 0.1,
     out: Annotated[Path | None, typer.Option(help="JSON file to write the result to.")] = None,
