@@ -184,6 +184,14 @@ def translator_speed(args: argparse.Namespace) -> None:
     translator_speed.run(_records(args, "translator_speed"))
 
 
+@part
+def translated_files(args: argparse.Namespace) -> None:
+    """`setminus transfer apply` on 100,000 pictures, killed in the middle and resumed."""
+    from benchmarks import translated_files
+
+    translated_files.run(_records(args, "translated_files"), args.rows or translated_files.PICTURES)
+
+
 def main() -> None:
     """Run a part, or all."""
     described = "\n".join(f"  {name:17} {run.__doc__.splitlines()[0]}" for name, run in PARTS.items() if run.__doc__)
@@ -214,7 +222,10 @@ def main() -> None:
     parser.add_argument("--scores", type=Path, help="folder that keeps the base models' scores of peers for later runs")
     parser.add_argument("--repeats", type=int, default=9, help="repeats of each timing of speed (default: 9)")
     parser.add_argument(
-        "--rows", type=int, help="rows of scoring and auditing (default: 50000000), most rows of scaling (25600000)"
+        "--rows",
+        type=int,
+        help="rows of scoring and auditing (default: 50000000), most rows of scaling (25600000), pictures of "
+        "translated_files (100000)",
     )
     parser.add_argument("--simulations", type=int, default=1000, help="data sets of promises (default: 1000)")
     parser.add_argument("--results", type=Path, default=Path("results"), help="where records are (default: results)")

@@ -11,6 +11,8 @@ import pandas as pd
 from setminus_paper.pages import render
 
 from benchmarks.translators import FEW_LABELS_OF, FEW_STEPS, LABELLED
+from setminus.charts.chart import Chart, Line
+from setminus.charts.picture import draw
 from setminus.records import read_records
 from setminus.transfer.fitting import DEFAULT_STEPS
 from setminus.transfer.verdict import verdict
@@ -34,26 +36,30 @@ GOOD = 0.9
 
 def build(results: Path, docs: Path) -> list[Path]:
     """Write the page and its pictures."""
-    records = read_records(results / "translators" / "records.jsonl")
+    records, speed, files = (
+        read_records(results / name / "records.jsonl")
+        for name in ("translators", "translator_speed", "translated_files")
+    )
     page = docs / "translators.md"
-    page.write_text(write(records, read_records(results / "translator_speed" / "records.jsonl")), encoding="utf-8")
+    page.write_text(write(records, speed, files), encoding="utf-8")
     pictures = docs / "translators"
     pictures.mkdir(exist_ok=True)
-    made = [page]
+    made = [page, pictures / "few_labels.png"]
+    draw(few_labels_charts(few_labels(records)), made[-1], columns=2)
     for record in _pictured(records):
         made.append(pictures / f"{record['task']['source']}.png")
         made[-1].write_bytes(base64.b64decode(record["metrics"]["strips"]))
     return made
 
 
-def write(records: Sequence[Record], timed: Sequence[Record] = ()) -> str:
-    """The page as Markdown, from the records of ``translators`` and of ``translator_speed``."""
+def write(records: Sequence[Record], timed: Sequence[Record] = (), files: Sequence[Record] = ()) -> str:
+    """The page as Markdown, from the records of ``translators``, ``translator_speed`` and ``translated_files``."""
     rows = _rows(records)
     usual = rows[rows["labels"] == LABELLED].sort_values(["pictures", "steps", "seed"], ascending=[True, False, True])
     parts = {role: usual[usual["role"] == role] for role in ("development", "test")}
     shown = ["pictures", "steps", "seed", "direction", "changed", "reported changed", "kept", "reported kept"]
     shown += ["matched", "grain", "distance", "verdict"]
-    few = _few_labels(records)
+    few = few_labels(records)
     return render(
         Path(__file__).parent / "translators.md.j2",
         parts={role: own[shown] for role, own in parts.items() if len(own)},
@@ -62,8 +68,11 @@ def write(records: Sequence[Record], timed: Sequence[Record] = ()) -> str:
         steps=DEFAULT_STEPS,
         few_steps=FEW_STEPS,
         judges=_judges(records),
+        faces=_curves([one for one in records if one["task"]["source"] == "faces"]),
         speed=_speed(timed[-1]) if timed else None,
-        few=few[["labels", "direction", "changed", "kept", "verdict"]] if len(few) else None,
+        few=few[["labels", "seed", "direction", "changed", "kept", "grain", "verdict"]] if len(few) else None,
+        refused=[one for one in records if "refused" in one["metrics"]],
+        files=files[-1] if files else None,
         pictured=[
             (one["task"]["source"], f"{NAMES[one['task']['source']]}, {one['task']['steps']:,} steps")
             for one in _pictured(records)
@@ -84,7 +93,7 @@ def _seconds(records: Sequence[Record]) -> str:
     """The range of CPU seconds of pictures of 28 or 32 pixels, after each number of steps."""
     found: dict[int, list[int]] = {}
     for one in records:
-        if one["task"]["source"] != "faces":
+        if one["task"]["source"] != "faces" and "refused" not in one["metrics"]:
             found.setdefault(one["task"]["steps"], []).append(round(one["metrics"]["cpu_seconds"]))
     ranges = {steps: sorted({min(seconds), max(seconds)}) for steps, seconds in sorted(found.items(), reverse=True)}
     return ", ".join(f"{' to '.join(map(str, ends))} CPU seconds for {steps:,} steps" for steps, ends in ranges.items())
@@ -93,7 +102,7 @@ def _seconds(records: Sequence[Record]) -> str:
 def _rows(records: Sequence[Record]) -> pd.DataFrame:
     rows = []
     for record in records:
-        for direction, arrow in ARROWS.items():
+        for direction, arrow in ARROWS.items() if "refused" not in record["metrics"] else ():
             found = record["metrics"][direction]
             own = found["reported"]
             rows.append(
@@ -131,6 +140,19 @@ def _judges(records: Sequence[Record]) -> str:
     return " and ".join(f"{100 * min(values):.0f}" for values in zip(*found, strict=True))
 
 
+def _curves(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """The percentages of changed pictures that the model reported during each training."""
+    return [
+        {
+            "steps": one["task"]["steps"],
+            "arrow": arrow,
+            "changed": [f"{100 * scores['changed']:.0f}" for scores in one["metrics"][direction]["curve"]],
+        }
+        for one in records
+        for direction, arrow in ARROWS.items()
+    ]
+
+
 def _speed(record: Record) -> pd.DataFrame:
     """CPU seconds of a step at each size, and how many times as fast as the earlier one."""
     return pd.DataFrame(
@@ -145,12 +167,30 @@ def _speed(record: Record) -> pd.DataFrame:
     )
 
 
-def _few_labels(records: Sequence[Record]) -> pd.DataFrame:
+def few_labels(records: Sequence[Record]) -> pd.DataFrame:
+    """The rows of few labels, where there are two numbers of labels or more."""
     rows = _rows(records)
-    wanted = (rows["source"] == FEW_LABELS_OF) & (rows["seed"] == 0) & (rows["steps"] == FEW_STEPS)
-    found = rows[wanted].sort_values(["labels", "direction"])
+    wanted = (rows["source"] == FEW_LABELS_OF) & (rows["steps"] == FEW_STEPS)
+    found = rows[wanted].sort_values(["labels", "seed", "direction"])
     # one number of labels is no comparison
     return found if found["labels"].nunique() > 1 else found[:0]
+
+
+def few_labels_charts(rows: pd.DataFrame) -> list[Chart]:
+    """Changed and kept against the number of labels: the mean of the seeds, with the smallest and the largest."""
+    charts = []
+    for name in ("changed", "kept"):
+        lines = []
+        for arrow, own in rows.astype({name: float}).groupby("direction"):
+            of = own.groupby("labels")[name].agg(["mean", "min", "max"])
+            mean, low, high = (of[one].tolist() for one in ("mean", "min", "max"))
+            lines.append(Line(of.index.tolist(), mean, str(arrow), low, high))
+        charts.append(
+            Chart(
+                name, "labelled pictures", "percent", lines, x_scale="log", x_range=(40.0, 500.0), y_range=(0.0, 105.0)
+            )
+        )
+    return charts
 
 
 def _pictured(records: Sequence[Record]) -> list[Record]:

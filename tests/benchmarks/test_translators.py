@@ -8,12 +8,14 @@ import pytest
 pytest.importorskip("torch")
 
 from benchmarks import translator_speed, translators
-from benchmarks.translators_page import write
+from benchmarks.translators_page import few_labels, few_labels_charts, write
 from setminus.datasets.split import Split
 from setminus.records import read_records
 
 ROOT = Path(__file__).parents[2]
-RECORDS, TIMED = (ROOT / "results" / name / "records.jsonl" for name in ("translators", "translator_speed"))
+RECORDS, TIMED, FILES = (
+    ROOT / "results" / name / "records.jsonl" for name in ("translators", "translator_speed", "translated_files")
+)
 
 
 @pytest.mark.parametrize("name", ["small_digits", "shapes", "clothes"])
@@ -70,7 +72,23 @@ def test_records_are_made_once_and_for_the_asked_part(tmp_path, monkeypatch):
     assert asked == [("clothes", 0, 400, steps), ("clothes", 1, 400, steps), ("clothes", 0, 400, few)]
     translators.run(range(2), path, part="all")
     measured = sum(source.measure is not None for source in translators.SOURCES.values())
-    assert len(asked) == len(set(asked)) == 2 * len(translators.SOURCES) + len(translators.FEW_LABELS) + measured
+    # few labels and their comparison have both seeds
+    few = 2 * len(translators.FEW_LABELS) + 1
+    assert len(asked) == len(set(asked)) == 2 * len(translators.SOURCES) + few + measured
+
+
+def test_a_refusal_is_a_record_and_the_page_says_why(tmp_path, monkeypatch):
+    def score(name, seed, labelled, steps):
+        return {"refused": "too few labels: label more.", "cpu_seconds": 1.0} if labelled == 50 else made(1.0, 0.97)
+
+    monkeypatch.setattr(translators, "score", score)
+    path = tmp_path / "records.jsonl"
+    translators.run(range(2), path, only=translators.FEW_LABELS_OF)
+    page = write(read_records(path))
+    assert 'With 50 labels, seed 1, the fit was refused before the training: "too few labels: label more."' in page
+    assert "| 100 | 1 | A to B | 100.0 | 97.0 |" in page and "| 50 |" not in page
+    (chart,) = [one for one in few_labels_charts(few_labels(read_records(path))) if one.title == "kept"]
+    assert [(line.x, line.y) for line in chart.marks] == [([100, 200, 400], pytest.approx([97.0] * 3))] * 2
 
 
 def test_the_page_counts_directions_and_verdicts(tmp_path, monkeypatch):
@@ -88,7 +106,7 @@ def test_the_page_counts_directions_and_verdicts(tmp_path, monkeypatch):
 
 def test_the_committed_page_is_what_the_records_say():
     page = (ROOT / "docs" / "translators.md").read_text(encoding="utf-8")
-    assert page == write(read_records(RECORDS), read_records(TIMED))
+    assert page == write(*(read_records(path) for path in (RECORDS, TIMED, FILES)))
 
 
 def test_the_ratio_of_two_steps_is_that_of_their_seconds(tmp_path, monkeypatch):

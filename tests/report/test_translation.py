@@ -29,6 +29,14 @@ def test_each_direction_has_its_numbers_and_its_word(record):
     assert section["baseline"] == []
 
 
+def test_the_reason_to_train_longer_is_the_one_that_the_numbers_give(record):
+    reasons = "below 90 %.", "do not look like real images yet"
+    assert [reason in page.build_page([record]) for reason in reasons] == [True, False]
+    for scores in record["metrics"]["directions"].values():
+        scores.update(changed=0.97, kept=0.95, grain=2.0)
+    assert [reason in page.build_page([record]) for reason in reasons] == [False, True]
+
+
 def test_plain_cyclegan_stands_beside_it():
     record = made_translation("change", baseline=True)
     assert [row[6] for row in summary(record)[1]] == ["train longer"] * 2 + ["do not use"] * 2

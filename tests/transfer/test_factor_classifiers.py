@@ -92,7 +92,8 @@ def test_too_few_labels_to_hold_any_out():
     images, _ = folder_squares("digit", n=100)
     z = np.full(100, -1)
     z[[0, 1, -1]] = 0, 1, 1
-    with pytest.raises(ValueError, match="too few images have labels"):
+    counts = r"too few images have labels to hold any out \(of each value 1 and 1 in folder A, 0 and 1 in folder B\)"
+    with pytest.raises(ValueError, match=counts):
         fitted(replace(images, z=z), "change")
     # one right image of each value could be luck, and is no reason to say that nothing can be seen
     with pytest.raises(ValueError, match="only 2 labelled images are held out"):

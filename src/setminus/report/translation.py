@@ -53,6 +53,7 @@ def translation_section(record: dict[str, Any]) -> dict[str, Any]:
         "rows": f"{images['a'] + images['b']:,} training and {images['a_held'] + images['b_held']:,} held-out images",
         "title": f"{a} to {b} and back, {verb} {task['column']}{also}",
         "verdict": metrics["verdict"],
+        "least": min(metrics["directions"][one][name] for one in DIRECTIONS for name in ("changed", "kept")),
         "badges": BADGES,
         "directions": _directions(record, "directions"),
         "baseline": _directions(record, "baseline") if metrics["baseline"] else [],

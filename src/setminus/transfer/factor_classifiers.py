@@ -30,6 +30,7 @@ from setminus.transfer.networks import classifier_for, image_tensor
 from setminus.transfer.transfer_task import OrthogonalRatio, PairRatio
 
 __all__ = [
+    "PLACES",
     "Factor",
     "FactorClassifiers",
     "HeldOutAccuracy",
@@ -46,6 +47,7 @@ __all__ = [
 ]
 
 Ints = NDArray[np.int64]
+PLACES = {0: "folder A", 1: "folder B", UNLABELLED: "the images of neither folder"}
 
 
 # eq=False: comparing arrays field by field has no single truth value
@@ -352,6 +354,7 @@ def fit_factor_classifiers(
     if train.kept is not None:
         columns["kept"] = (train.by_kept, held_out.by_kept)
     for name, (part, unseen) in columns.items():
+        _check_labels(part, unseen)
         known = part.labelled
         weights = overlap_weights(known.y, known.z)
         n_values = int(known.z.max()) + 1
@@ -437,15 +440,23 @@ def _without_column(folders: Part, column: nn.Module) -> NDArray[np.float64] | N
         return None
 
 
+def _check_labels(train: Part, held_out: Part) -> None:
+    """Raise unless some place has two values among its held-out labels: one to learn from, and one to measure by."""
+    known = held_out.labelled
+    if any(len(np.unique(known.z[known.y == place])) > 1 for place in PLACES):
+        return
+    y, z = (np.concatenate([getattr(part.labelled, name) for part in (train, held_out)]) for name in ("y", "z"))
+    counts = {words: np.bincount(z[y == place], minlength=z.max() + 1) for place, words in PLACES.items()}
+    shown = ", ".join(f"{' and '.join(map(str, own))} in {words}" for words, own in counts.items() if own.any())
+    raise UserError(
+        f"too few images have labels to hold any out (of each value {shown})",
+        do="label at least 2 images of each value in one folder, or outside of both.",
+    )
+
+
 def _column_accuracy(column: nn.Module, held_out: Part) -> HeldOutAccuracy:
     known = held_out.labelled
-    try:
-        weights = overlap_weights(known.y, known.z)
-    except ValueError:
-        raise UserError(
-            "too few images have labels to hold any out",
-            do="label at least 2 images of each value in one folder, or outside of both.",
-        ) from None
+    weights = overlap_weights(known.y, known.z)
     return held_out_accuracy(log_proba(column, known.x).argmax(1).numpy(), known.z, weights)
 
 

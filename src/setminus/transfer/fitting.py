@@ -26,6 +26,7 @@ from setminus.nn.passes import Precision, fast_precision, pick_device
 from setminus.nn.training import Loop, Observer, Outcome, TrainingConfig, train
 from setminus.progress import tracked
 from setminus.transfer.factor_classifiers import (
+    PLACES,
     FactorClassifiers,
     Part,
     Role,
@@ -60,7 +61,6 @@ MANY_WRONG = 0.03
 """Fraction of wrong labels whose lower limit is worth a warning."""
 FEW = 100
 """With fewer images a network overfits."""
-PLACES = {0: "folder A", 1: "folder B", UNLABELLED: "the images of neither folder"}
 
 
 def fitting_notes(images: LabelledImages, classifiers: FactorClassifiers, role: Role, column: str) -> list[str]:

@@ -252,24 +252,30 @@ class TransferTask(Task):
         }
         self.penalty: float = config.penalty * PENALTY_EVERY
         self.keep: float = config.keep
+        ratios: list[list[torch.Tensor]] = [[], []]
         weights: list[torch.Tensor | None] = [None, None]
         self.adversarial: AdversarialTerm = plain_adversarial
-        if log_ratio is not None and config.overlap:
-            weights = [torch.sigmoid(sign * log_ratios(log_ratio, x)) for sign, x in ((-1, a), (1, b))]
-        elif log_ratio is not None:
-            self.adversarial = orthogonal_adversarial(log_ratio)
+        if log_ratio is not None:
+            if config.overlap or config.keep:
+                # once: the real images do not change
+                ratios = [[log_ratios(log_ratio, x)] for x in (a, b)]
+            if config.overlap:
+                weights = [torch.sigmoid(sign * found) for sign, (found,) in zip((-1, 1), ratios, strict=True)]
+            else:
+                self.adversarial = orthogonal_adversarial(log_ratio)
         self.batches: list[Batches] = [
-            Batches(x, size=config.batch_size, seed=2 * config.seed + k, weights=drawn)
-            for k, (x, drawn) in enumerate(zip((a, b), weights, strict=True))
+            Batches(x, *found, size=config.batch_size, seed=2 * config.seed + k, weights=drawn)
+            for k, (x, found, drawn) in enumerate(zip((a, b), ratios, weights, strict=True))
         ]
 
     def step(self, loop: Loop) -> None:
         """One step of both players."""
-        real_a, real_b = (signed(loop.batch(batches)[0]) for batches in self.batches)
+        drawn_a, drawn_b = (loop.batch(batches) for batches in self.batches)
+        real_a, real_b = signed(drawn_a[0]), signed(drawn_b[0])
         adversarial = plain_adversarial if loop.index < self.plain_steps else self.adversarial
         if self.keep and "log_ratio" in self.modules:
-            reals: dict[Direction, torch.Tensor] = {"a_to_b": real_a, "b_to_a": real_b}
-            adversarial = keeping_adversarial(adversarial, self.modules["log_ratio"], reals, self.keep)
+            before: dict[Direction, torch.Tensor] = {"a_to_b": drawn_a[1], "b_to_a": drawn_b[1]}
+            adversarial = keeping_adversarial(adversarial, self.modules["log_ratio"], before, self.keep)
         terms = cyclegan_step(
             self.networks,
             real_a,
@@ -310,7 +316,7 @@ def orthogonal_adversarial(log_ratio: Callable[[torch.Tensor], torch.Tensor]) ->
 
 
 def keeping_adversarial(
-    adversarial: AdversarialTerm, log_ratio: nn.Module, reals: Mapping[Direction, torch.Tensor], weight: float
+    adversarial: AdversarialTerm, log_ratio: nn.Module, before: Mapping[Direction, torch.Tensor], weight: float
 ) -> AdversarialTerm:
     """An adversarial term plus ``weight * mean |log r(fake) - log r(real)|``.
 
@@ -319,15 +325,13 @@ def keeping_adversarial(
     adversarial : callable
     log_ratio : Module
         From images to log P(z2) / Q(z2) of shape (n,), differentiable.
-    reals : mapping of direction to Tensor
-        The images that the generated ones are made of.
+    before : mapping of direction to Tensor of shape (n,)
+        The log ratios of the images that the generated ones are made of.
     weight : float
     """
 
     def term(fake_logits: torch.Tensor, fakes: torch.Tensor, direction: Direction) -> torch.Tensor:
-        with torch.no_grad():
-            before = log_ratio(reals[direction])
-        kept = (log_ratio(fakes) - before).abs().mean()
+        kept = (log_ratio(fakes) - before[direction]).abs().mean()
         return adversarial(fake_logits, fakes, direction) + weight * kept
 
     return term
