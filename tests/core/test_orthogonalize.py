@@ -279,7 +279,7 @@ def test_equals_logs(path, n_classes, strength, dtype):
     np.testing.assert_allclose(orthogonalize(full, principal, per_row, strength=strength), expected, atol=tight)
 
 
-@pytest.mark.parametrize("n_classes", [2, 20])
+@pytest.mark.parametrize("n_classes", [2, 5])
 @pytest.mark.parametrize("strength", [0.05, 0.3, 1.7, 3.0])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("per_row", [False, True])

@@ -1,10 +1,15 @@
+from functools import cache
+
 import numpy as np
 import pytest
 
+from setminus.datasets import tabular
 from setminus.datasets.sources import DataUnavailableError, available, read_bytes
-from setminus.datasets.tabular import adult_table, german_table, load_adult, load_german
+from setminus.datasets.tabular import german_table, load_adult, load_german
 
 pytestmark = pytest.mark.data
+# a second is saved each time that the files are not read again
+adult_table = cache(tabular.adult_table)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -14,6 +19,10 @@ def real_data():
             read_bytes(source.name)
     except DataUnavailableError as error:
         pytest.skip(str(error))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tabular, "adult_table", adult_table)
+        yield
+    adult_table.cache_clear()
 
 
 @pytest.fixture(scope="module")

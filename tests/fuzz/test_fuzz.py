@@ -32,7 +32,7 @@ def world(forks, tmp_path_factory):
 
 
 def test_no_input_breaks_a_command(world, forks, tmp_path):
-    @settings(SAME, max_examples=100 if MORE else 20, phases=[Phase.generate])
+    @settings(SAME, max_examples=100 if MORE else 10, phases=[Phase.generate])
     @given(all_cases(world, torch=False))
     def check(case):
         done, found = attack(case, world, forks)
@@ -54,5 +54,5 @@ def test_no_trouble_breaks_what_was_written(world, forks, small_disk):
     if not small_disk and can_mount() and not MORE:
         pytest.skip("limited files stand in for a small disk, which can be mounted here")
     machine = type("Machine", (Commands,), {"world": world, "forks": forks, "small_disk": small_disk})
-    runs = settings(SAME, max_examples=6 if MORE else 2, stateful_step_count=8, phases=[Phase.generate])
+    runs = settings(SAME, max_examples=6 if MORE else 1, stateful_step_count=8, phases=[Phase.generate])
     run_state_machine_as_test(machine, settings=runs)
