@@ -46,7 +46,7 @@ def find_drift(old: MonitoredRows, new: MonitoredRows, config: MonitorConfig) ->
     if new.labelled.any():
         checks["class mix"] = partial(_share_distance, old.codes(config.positive), new.codes(config.positive), rng)
     if config.label is not None and old.proba is not None and new.proba is not None:
-        checks["class mix, estimated"] = partial(_estimated_mix, old, new, config, rng)
+        checks["estimated class mix"] = partial(_estimated_mix, old, new, config, rng)
     # all checks share the level: equal rows sound an alarm with a chance of 1 - confidence, at most
     confidence = 1 - (1 - config.confidence) / len(checks)
     found = [_entry(what, *check(confidence), config.max_drift) for what, check in checks.items()]
