@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 Image = pytest.importorskip("PIL.Image")
 
 from setminus.nn.networks import DigitClassifier  # noqa: E402
+from setminus.transfer import fitting  # noqa: E402
 from setminus.transfer.factor_classifiers import deal_out  # noqa: E402
 from setminus.transfer.fitting import (  # noqa: E402
     TranslationConfig,
@@ -56,9 +57,15 @@ def test_a_stopped_training_goes_on_to_the_same_bits(images, tmp_path, at):
     assert [one["step"] for one in again.outcome.evaluations] == [3, 6]
 
 
-def test_what_was_begun_with_other_settings_does_not_go_on(images, tmp_path):
-    fit_translation(images, TINY, folder=tmp_path)
-    fit_translation(images, replace(TINY, steps=7), folder=tmp_path, resume=True)
+def test_a_longer_training_goes_on_and_one_with_other_settings_does_not(images, tmp_path, monkeypatch):
+    monkeypatch.setattr(fitting, "_seconds_per_step", lambda trial, training: 10.0)
+    estimates = []
+    for steps in (6, 7):
+        config = replace(TINY, steps=steps, baseline=True)
+        checked = lambda classifiers, seconds: estimates.append(seconds)  # noqa: E731
+        fit_translation(images, config, folder=tmp_path, resume=True, checked=checked)
+    # plain CycleGAN has as many; then one more step of either
+    assert estimates == [120.0, 20.0]
     with pytest.raises(ValueError, match="another rate, role"):
         fit_translation(images, replace(TINY, rate=1e-3, role="keep"), folder=tmp_path, resume=True)
     with pytest.raises(ValueError, match="another images"):

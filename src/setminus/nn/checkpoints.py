@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 from setminus.errors import UserError
 from setminus.files import atomic_write
 
-__all__ = ["has_checkpoint", "load_checkpoint", "remove_leftovers", "save_checkpoint"]
+__all__ = ["finished_steps", "has_checkpoint", "load_checkpoint", "remove_leftovers", "save_checkpoint"]
 
 INDEX = "checkpoint.json"
 TENSORS = re.compile(r"checkpoint-\d+\.safetensors")
@@ -52,6 +52,14 @@ def save_checkpoint(folder: Path, step: int, state: Any) -> None:
 def has_checkpoint(folder: Path) -> bool:
     """Whether there is a checkpoint to resume from."""
     return (folder / INDEX).is_file()
+
+
+def finished_steps(folder: Path) -> int:
+    """The number of steps of the checkpoint; 0 where there is none."""
+    if not has_checkpoint(folder):
+        return 0
+    with _damage_reported(folder):
+        return int(_read_index(folder)["step"])
 
 
 def remove_leftovers(folder: Path) -> None:

@@ -20,7 +20,7 @@ from setminus.datasets.images import Bytes
 from setminus.datasets.split import UNLABELLED
 from setminus.datasets.two_factor_folder import LabelledImages
 from setminus.errors import UserError
-from setminus.nn.checkpoints import has_checkpoint
+from setminus.nn.checkpoints import finished_steps, has_checkpoint
 from setminus.nn.cyclegan import CycleGAN, CycleGANWeights
 from setminus.nn.passes import Precision, fast_precision, pick_device
 from setminus.nn.training import Loop, Observer, Outcome, TrainingConfig, train
@@ -296,7 +296,7 @@ def fit_translation(
         For classifiers and checkpoints, from which `resume` goes on.
     resume : bool
     checked : callable, optional
-        Called with the classifiers and the seconds of a step, if they were measured, before the long part begins.
+        Called with the classifiers and the seconds of all steps to come, if a step was timed, before the long part.
     look : callable, optional
         Called with the number of steps and a grid of samples: A, A to B, B, B to A.
     observers : sequence of Observer
@@ -339,7 +339,8 @@ def fit_translation(
     if checked is not None:
         trial = TransferTask(copy.deepcopy(networks), *data, log_ratio=log_ratio)
         # processes are started once, for the training itself
-        checked(classifiers, _seconds_per_step(trial, training) if config.devices == 1 else None)
+        each = _seconds_per_step(trial, training) if config.devices == 1 else None
+        checked(classifiers, None if each is None else each * _remaining_steps(config, folder, resume))
     task = _WatchedTask(networks, *data, log_ratio=log_ratio, judge=judge)
     task.look = look
     with tracked("train the generators"):
@@ -411,6 +412,13 @@ def _seconds_per_step(trial: TransferTask, training: TrainingConfig) -> float:
     with tracked("time a step"):
         train(trial, few, observers=[lambda step, values: times.append(time.perf_counter())])
     return (times[-1] - times[0]) / (WARM_UP - 1)
+
+
+def _remaining_steps(config: TranslationConfig, folder: Path | None, resume: bool) -> int:
+    """The steps to come, with those of plain CycleGAN."""
+    parts = ("training", "baseline") if config.baseline else ("training",)
+    done = [finished_steps(folder / part) if folder is not None and resume else 0 for part in parts]
+    return sum(max(0, config.steps - steps) for steps in done)
 
 
 def _some(images: torch.Tensor, max_images: int, seed: int) -> torch.Tensor:

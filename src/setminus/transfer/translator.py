@@ -373,8 +373,7 @@ class OrthogonalTranslator(BaseEstimator):
         def checked(classifiers: FactorClassifiers, seconds: float | None) -> None:
             notes.extend(fitting_notes(images, classifiers, config.role, column))
             if ready is not None:
-                total = None if seconds is None else seconds * self.steps * (2 if self.baseline else 1)
-                ready({"notes": notes, "seconds": total})
+                ready({"notes": notes, "seconds": seconds})
 
         try:
             made = fit_translation(
