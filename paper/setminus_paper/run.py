@@ -27,9 +27,22 @@ from setminus.progress import tracked
 from setminus.records import Record, append_record, read_records, versions
 
 if TYPE_CHECKING:
-    from setminus.nn.training import Observer, Outcome, Task
+    from setminus.nn.training import Observer, Outcome, Task, TrainingConfig
 
-__all__ = ["FailedRunsError", "Machine", "Measure", "Run", "Scale", "execute", "on", "source_commit", "train_run"]
+__all__ = [
+    "FailedRunsError",
+    "Machine",
+    "Measure",
+    "Run",
+    "Scale",
+    "current_machine",
+    "execute",
+    "on",
+    "source_commit",
+    "steps_here",
+    "train_on_machine",
+    "train_run",
+]
 
 Scale = Literal["quick", "large", "paper"]
 """Sizes for minutes on two cores, for nights on them, or the paper's. Most experiments have no large one."""
@@ -83,7 +96,7 @@ CHECKPOINT_EVERY = 250
 
 @contextmanager
 def on(machine: Machine) -> Iterator[None]:
-    """Within it, `train_run` computes on this machine."""
+    """Within it, `train_run` and `train_on_machine` compute on this machine."""
     before = _MACHINE.set(machine)
     try:
         yield
@@ -91,12 +104,29 @@ def on(machine: Machine) -> Iterator[None]:
         _MACHINE.reset(before)
 
 
+def steps_here(steps: int) -> int:
+    """A number of steps, or the largest one of the machine."""
+    most = current_machine().steps
+    return steps if most is None else min(steps, most)
+
+
+def current_machine() -> Machine:
+    """The machine of the run that goes on."""
+    return _MACHINE.get()
+
+
 def train_run(
-    task: Task, name: str = "", *, observers: Sequence[Observer] = (), **settings: Any
+    task: Task,
+    name: str = "",
+    *,
+    observers: Sequence[Observer] = (),
+    begin: Callable[[Path, TrainingConfig], object] | None = None,
+    **settings: Any,
 ) -> tuple[Outcome, str]:
     """Train a task on the machine of the run; `settings` are those of `setminus.nn.training.TrainingConfig`.
 
-    `name` is the seed, or a path that begins with it, where a training is to be kept while it goes on.
+    `name` is the seed, or a path that begins with it, where a training is to be kept while it goes on. `begin` may put
+    the checkpoint of another training, with which this one begins, into the folder that it is called with.
 
     Returns
     -------
@@ -104,25 +134,33 @@ def train_run(
     precision : str
         That of the settings, or the quickest of the device, if they have None.
     """
+    from setminus.nn.checkpoints import has_checkpoint
     from setminus.nn.passes import fast_precision
-    from setminus.nn.training import TrainingConfig, train
+    from setminus.nn.training import TrainingConfig
 
-    machine = _MACHINE.get()
+    machine = current_machine()
     if settings.get("precision", "") is None:
         settings["precision"] = fast_precision(machine.kind)
-    if machine.steps is not None:
-        settings["steps"] = min(settings["steps"], machine.steps)
     folder = machine.checkpoints / name if machine.checkpoints and name else None
-    config = TrainingConfig(
-        **settings,
+    config = TrainingConfig(**settings, checkpoint_every=CHECKPOINT_EVERY if folder else 0)
+    if begin is not None and folder is not None and not has_checkpoint(folder):
+        begin(folder, config)
+    return train_on_machine(task, config, folder=folder, resume=True, observers=observers), config.precision
+
+
+def train_on_machine(task: Task, config: TrainingConfig, **options: Any) -> Outcome:
+    """`setminus.nn.training.train` with the device, the threads and the largest number of steps of the machine."""
+    from setminus.nn.training import train
+
+    machine = current_machine()
+    config = replace(
+        config,
+        steps=steps_here(config.steps),
         accelerator=machine.kind,
         devices=machine.devices,
         threads=machine.threads,
-        checkpoint_every=CHECKPOINT_EVERY if folder else 0,
-        # some operations have no reproducible form on other devices
-        deterministic=machine.kind == "cpu",
     )
-    return train(task, config, folder=folder, resume=True, observers=observers), config.precision
+    return train(task, config, **options)
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ class BalancedVada(Vada):
     def predict_proba(self, x: torch.Tensor) -> NDArray[np.float64]:
         """Probabilities of a balanced classifier, multiplied by the estimated frequencies."""
         prior = estimated_prior(*self.predictor, self.data, LabelShift("bbse"))
-        logits = class_logits(*self.predictor, x).double().cpu()
+        logits = class_logits(*self.predictor, x).cpu().double()
         proba: NDArray[np.float64] = (logits + torch.from_numpy(prior).clamp(min=MIN_SHARE).log()).softmax(1).numpy()
         return proba
 

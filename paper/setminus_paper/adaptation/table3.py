@@ -393,7 +393,7 @@ def flat_features(encoder: nn.Module, x: torch.Tensor, *, own_statistics: bool =
     (5, 32)
     """
     flat = class_logits(nn.Identity(), nn.Sequential(encoder, nn.Flatten()), x, own_statistics=own_statistics)
-    features: NDArray[np.float64] = flat.double().cpu().numpy()
+    features: NDArray[np.float64] = flat.cpu().double().numpy()
     return features
 
 

@@ -25,7 +25,7 @@ from setminus.progress import tracked
 from setminus.transfer.domain_classifiers import ClassifierConfig, fit_domain_classifier, log_proba
 from setminus_paper.claims.over_seeds import Records, Summary, mean_and_deviation
 from setminus_paper.data.images import load_images
-from setminus_paper.run import Run, Scale
+from setminus_paper.run import Run, Scale, train_on_machine
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "charts", "plan", "summary"]
 
@@ -101,7 +101,11 @@ def fit_pair(
     fitted = []
     for variant in (model, model.oracle_principal()):
         split = variant.paint(digits, seed=3 * seed)
-        fitted.append(fit_domain_classifier(_tensor(split.x), torch.from_numpy(split.y), config, seed=seed))
+        fitted.append(
+            fit_domain_classifier(
+                _tensor(split.x), torch.from_numpy(split.y), config, seed=seed, trainer=train_on_machine
+            )
+        )
     return fitted[0], fitted[1]
 
 
@@ -112,7 +116,9 @@ def _importance_network(
     x = _tensor(split.x)
     phi = importance_weights(split.y, log_proba(principal, x).exp().numpy(), model.prior)
     weights = torch.from_numpy(phi).float()
-    return fit_domain_classifier(x, torch.from_numpy(split.y), config, seed=seed, weights=weights)
+    return fit_domain_classifier(
+        x, torch.from_numpy(split.y), config, seed=seed, weights=weights, trainer=train_on_machine
+    )
 
 
 def _orthogonal(full: torch.nn.Module, principal: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:

@@ -32,10 +32,11 @@ from setminus.datasets.images import resize, to_signed_nchw
 from setminus.datasets.split import Split
 from setminus.datasets.synthetic import GaussianModel
 from setminus.nn.networks import DigitClassifier, mlp, seeded
-from setminus.nn.passes import Batches
-from setminus.nn.training import Loop, Task, TrainingConfig, train
+from setminus.nn.passes import Batches, device_of
+from setminus.nn.training import Loop, Task, TrainingConfig
 from setminus.progress import tracked
 from setminus_paper.data.images import load_images
+from setminus_paper.run import train_on_machine
 from setminus_paper.stacked import StackedLayers
 
 __all__ = [
@@ -186,7 +187,7 @@ def measure_gaussians(
         rows = [torch.stack(parts, dim=1) for parts in zip(*samples, strict=True)]
         networks = [seeded(seed, lambda: mlp((2, width, 2))) for seed in seeds]
         task = SideBySide(lambda: _OneNetworkEach(networks), rows, schedule)
-        train(task, TrainingConfig(steps=schedule.steps, log_every=0))
+        train_on_machine(task, TrainingConfig(steps=schedule.steps, log_every=0))
     apart = {name: module.stacked.unstacked() for name, module in task.modules.items()}
     for place, seed in enumerate(seeds):
         test = _gaussian_rows(model, TEST_ROWS, seed + OTHER, z1_of_other_rows=True)
@@ -210,7 +211,7 @@ def measure_digits(
             test = _digit_rows(model, model.oracle_orthogonal().paint(test_digits, seed + OTHER))
             network = seeded(seed, partial(DigitClassifier, width=size.width))
             task = SideBySide(partial(copy.deepcopy, network), rows, schedule)
-            train(task, TrainingConfig(steps=schedule.steps, log_every=0))
+            train_on_machine(task, TrainingConfig(steps=schedule.steps, log_every=0))
         # a variance needs labels and colors only: images of one pixel
         points = model.paint(np.full((VARIANCE_ROWS, 1, 1), 255, dtype=np.uint8), seed + 2 * OTHER)
         yield {
@@ -265,6 +266,7 @@ def _losses(networks: Mapping[str, torch.nn.Module], test: Rows) -> dict[str, fl
 
 def _log_proba(network: torch.nn.Module, x: NDArray[np.float32]) -> Floats:
     network.eval()
+    device = device_of(network)
     with torch.no_grad():
-        logits = torch.cat([network(part) for part in torch.from_numpy(x).split(1000)])
+        logits = torch.cat([network(part.to(device)).cpu() for part in torch.from_numpy(x).split(1000)])
     return np.asarray(logits.double().log_softmax(-1).numpy())

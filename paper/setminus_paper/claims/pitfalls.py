@@ -32,8 +32,8 @@ from setminus.datasets.split import Split
 from setminus.estimators.orthogonal import OrthogonalClassifier
 from setminus.estimators.principals import GroupPrincipal
 from setminus.nn.networks import mlp, seeded
-from setminus.nn.passes import Batches
-from setminus.nn.training import Loop, Task, TrainingConfig, train
+from setminus.nn.passes import Batches, device_of
+from setminus.nn.training import Loop, Task, TrainingConfig
 from setminus.progress import tracked
 from setminus_paper.claims.over_seeds import (
     Records,
@@ -43,7 +43,7 @@ from setminus_paper.claims.over_seeds import (
     mean_line,
     metrics_by,
 )
-from setminus_paper.run import Run, Scale
+from setminus_paper.run import Run, Scale, train_on_machine
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "charts", "plan", "summary"]
 
@@ -206,7 +206,7 @@ class ApartInGradient(Task):
 
     def _overlap(self, x: torch.Tensor) -> torch.Tensor:
         # between rows too: a network that is flat at every row may still step where there are none
-        share = torch.rand(len(x), 1)
+        share = torch.rand(len(x), 1, device=x.device)
         between = (share * x + (1 - share) * x.flip(0)).requires_grad_()
         first, second = (
             torch.autograd.grad(_odds(self.modules[name](between)).sum(), between, create_graph=name == "second")[0]
@@ -220,12 +220,14 @@ class ApartInGradient(Task):
 def _train_pair(rows: Split, penalty: str, seed: int, steps: int) -> Callable[[Floats], Floats]:
     """The log-odds of both networks, as a function of rows."""
     networks = [seeded(2 * seed + place, lambda: mlp((3, 32, 2))) for place in range(2)]
-    train(ApartInGradient(networks, rows, penalty, seed), TrainingConfig(steps=steps, seed=seed, log_every=0))
+    train_on_machine(
+        ApartInGradient(networks, rows, penalty, seed), TrainingConfig(steps=steps, seed=seed, log_every=0)
+    )
 
     def odds(x: Floats) -> Floats:
         with torch.no_grad():
-            seen = torch.from_numpy(x.astype(np.float32))
-            return np.asarray(torch.stack([_odds(network(seen)) for network in networks], dim=1).double().numpy())
+            seen = torch.from_numpy(x.astype(np.float32)).to(device_of(networks[0]))
+            return np.asarray(torch.stack([_odds(network(seen)) for network in networks], dim=1).cpu().double().numpy())
 
     return odds
 

@@ -85,6 +85,8 @@ def runs(
             {"data": DATA[table], "method": name, "encoding": method.encoding},
             seeds,
             partial(measure, table=table, method=method, paper=PAPER[table].get(name.replace("_stages", ""))),
+            # of the networks; the boosted trees have none
+            "float64" if method.encoding == "raw" else "32-true",
         )
         for name, method in known.items()
         if name in methods

@@ -162,7 +162,7 @@ class FairTask(Task):
         parts = torch.from_numpy(rows).split(ROWS_AT_ONCE, dim=1)
         with torch.no_grad():
             logits = [self.logits(self.representation(self.x[part].to(loop.device))) for part in parts]
-        proba: Floats = torch.cat(logits, dim=1).double().sigmoid().cpu().numpy()
+        proba: Floats = torch.cat(logits, dim=1).cpu().double().sigmoid().numpy()
         return proba
 
 

@@ -14,6 +14,7 @@ from setminus.datasets.colored_digits import NEITHER, ColoredDigits
 from setminus.datasets.images import from_signed_nchw
 from setminus.errors import UserError
 from setminus.nn.cyclegan import CycleGAN
+from setminus.nn.passes import device_of
 from setminus.transfer.networks import signed, translate
 
 __all__ = ["Latents", "TransferJudge", "TransferScores", "measured_latents", "oracle_latents", "score"]
@@ -113,8 +114,9 @@ class TransferJudge:
 
 
 def _decisions(network: nn.Module, images: torch.Tensor) -> Ints:
+    device = device_of(network)
     with torch.no_grad():
-        decisions = torch.cat([network(part).argmax(1) for part in images.split(ROWS_AT_ONCE)])
+        decisions = torch.cat([network(part.to(device)).argmax(1) for part in images.split(ROWS_AT_ONCE)])
     return np.asarray(decisions.cpu().numpy())
 
 

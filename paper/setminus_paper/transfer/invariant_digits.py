@@ -32,10 +32,11 @@ from setminus.invariant.environments import Environment, EnvironmentConfig
 from setminus.invariant.methods import METHODS as FITTED
 from setminus.invariant.methods import Method, fit_invariant
 from setminus.nn.networks import DigitClassifier, seeded
+from setminus.nn.passes import device_of
 from setminus.progress import tracked
 from setminus_paper.claims.over_seeds import Records, Summary, mean_bars
 from setminus_paper.data.images import load_images
-from setminus_paper.run import Run, Scale
+from setminus_paper.run import Run, Scale, train_on_machine
 from setminus_paper.transfer.principals import CANDIDATES, TRM, LastLayer, fit_last_layer
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "METHODS", "charts", "plan", "summary"]
@@ -102,6 +103,7 @@ def plan(scale: Scale, seeds: tuple[int, ...], methods: tuple[str, ...] = METHOD
             {"scale": scale, "method": method, "stage": stage},
             seeds,
             partial(measure, method=method, stage=stage, size=SIZES[scale]),
+            "32-true",
         )
         for method, stage in ways
     ]
@@ -152,7 +154,9 @@ def fitted(method: str, splits: Sequence[Split], size: Size, seed: int) -> torch
     steps = size.oracle_steps if method == "oracle" else size.steps
     config = FITTED[NETWORK[method]][1](steps=steps, decay_at=size.decay_at, seed=seed)
     network = seeded(seed, lambda: DigitClassifier(width=size.width)).to(memory_format=torch.channels_last)
-    return fit_invariant(NETWORK[method], [tensors(split) for split in splits], network, config)
+    return fit_invariant(
+        NETWORK[method], [tensors(split) for split in splits], network, config, trainer=train_on_machine
+    )
 
 
 def relearned(method: str, splits: Sequence[Split], held_out: Sequence[Split], network: torch.nn.Module) -> LastLayer:
@@ -170,9 +174,10 @@ def tensors(split: Split) -> Environment:
 
 def logits(network: torch.nn.Module, split: Split) -> Floats:
     """Log-odds of domain B, of shape (n,)."""
+    device = device_of(network)
     with torch.no_grad():
-        out = torch.cat([network(part) for part in tensors(split)[0].split(1024)])
-    return np.asarray((out[:, 1] - out[:, 0]).double().numpy())
+        out = torch.cat([network(part.to(device)) for part in tensors(split)[0].split(1024)])
+    return np.asarray((out[:, 1] - out[:, 0]).cpu().double().numpy())
 
 
 def calibrated(log_odds: Floats, y: NDArray[np.int64]) -> LogisticRegression:

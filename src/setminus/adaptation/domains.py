@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -15,7 +15,7 @@ from torch.nn.modules.batchnorm import _NormBase
 
 from setminus.adaptation.label_shift import check_proportions, class_frequencies, prior_from_logits
 from setminus.errors import UserError
-from setminus.nn.passes import in_float32, running_statistics_kept
+from setminus.nn.passes import device_of, in_float32, running_statistics_kept
 
 __all__ = ["DomainData", "LabelShift", "PriorEstimator", "TargetPrior", "class_logits", "estimated_prior", "evaluating"]
 
@@ -105,7 +105,7 @@ def class_logits(encoder: nn.Module, head: nn.Module, x: torch.Tensor, *, own_st
     >>> class_logits(nn.Linear(2, 4), nn.Linear(4, 3), torch.zeros(7, 2)).shape
     torch.Size([7, 3])
     """
-    device = next(head.parameters()).device
+    device = device_of(head)
     n_parts = -(-len(x) // (ROWS_FOR_STATISTICS if own_statistics else ROWS_AT_ONCE))
     answers: torch.Tensor | None = None
     with torch.no_grad(), evaluating(encoder, head, own_statistics=own_statistics):
@@ -219,7 +219,7 @@ class TargetPrior(nn.Module):  # type: ignore[misc]
     Attributes
     ----------
     source, target : Tensor of shape (C,)
-        Class frequencies, float64.
+        Class frequencies, float64; on the CPU also where networks are elsewhere: some devices have no float64.
     """
 
     source: torch.Tensor
@@ -236,11 +236,15 @@ class TargetPrior(nn.Module):  # type: ignore[misc]
         self.register_buffer("target", prior.clone())
         self.register_buffer("_sums", torch.zeros_like(prior))
 
+    def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> TargetPrior:
+        """Stay on the CPU, in float64."""
+        return self
+
     def observe(self, target_class_logits: torch.Tensor) -> None:
         """Count the network's predictions for a batch, where the estimate is by pseudo-labels."""
         if not self.config.by_pseudo_labels:
             return
-        proba = target_class_logits.detach().double().softmax(1)
+        proba = target_class_logits.detach().cpu().double().softmax(1)
         if self.config.estimator == "pseudo_hard":
             proba = torch.nn.functional.one_hot(proba.argmax(1), proba.shape[1]).double()
         self._sums += proba.sum(0)
@@ -263,8 +267,7 @@ class TargetPrior(nn.Module):  # type: ignore[misc]
             # where training starts with an estimate, no batch was counted yet
             estimate = counts / counts.sum() if counts.sum() > 0 else self.target
         else:
-            found = estimated_prior(encoder, head, data, self.config)
-            estimate = torch.from_numpy(found).to(self.target.device)
+            estimate = torch.from_numpy(estimated_prior(encoder, head, data, self.config))
         shrinkage = self.config.shrinkage
         estimate = (1 - shrinkage) * estimate + shrinkage / len(estimate)
         kept = self.config.momentum if since > 0 else 0.0
@@ -284,8 +287,8 @@ def estimated_prior(encoder: nn.Module, head: nn.Module, data: DomainData, confi
     if data.held_out is not None and data.held_out_labels is not None:
         source, labels = data.held_out, data.held_out_labels
     source_rows, target_rows = _of_every_class(labels, config.rows), _spread(len(data.target), config.rows)
-    target_logits = class_logits(encoder, head, data.target[target_rows], own_statistics=True).double().cpu().numpy()
-    source_logits = class_logits(encoder, head, source[source_rows], own_statistics=True).double().cpu().numpy()
+    target_logits = class_logits(encoder, head, data.target[target_rows], own_statistics=True).cpu().double().numpy()
+    source_logits = class_logits(encoder, head, source[source_rows], own_statistics=True).cpu().double().numpy()
     codes = labels[source_rows].cpu().numpy()
     return prior_from_logits(source_logits, codes, target_logits, "bbse" if config.estimator == "bbse" else "em")
 

@@ -191,7 +191,7 @@ class AdaptationTask(Task):
 
     def predict_proba(self, x: torch.Tensor) -> NDArray[np.float64]:
         """Probabilities of shape (n, C) of target rows."""
-        proba: NDArray[np.float64] = class_logits(*self.predictor, x).double().softmax(1).cpu().numpy()
+        proba: NDArray[np.float64] = class_logits(*self.predictor, x).cpu().double().softmax(1).numpy()
         return proba
 
     def evaluate(self, loop: Loop) -> dict[str, Any]:
@@ -308,7 +308,7 @@ class EstimatingVada(Vada):
     @property
     def target_prior(self) -> NDArray[np.float64]:
         """The current estimate of the target's class frequencies."""
-        prior: NDArray[np.float64] = self.prior.target.cpu().numpy().copy()
+        prior: NDArray[np.float64] = self.prior.target.numpy().copy()
         return prior
 
     def step(self, loop: Loop) -> None:
@@ -355,7 +355,7 @@ class VadaIw(EstimatingVada):
 
     def source_weights(self, labels: torch.Tensor) -> torch.Tensor:
         """``w`` of each row's class: ``-mean(w log(1 - D(source))) - mean(log D(target))`` is the encoder's loss."""
-        return self._weights()[labels]
+        return self._weights().to(labels.device)[labels]
 
     def _weights(self) -> torch.Tensor:
         # over the class frequencies of the batches

@@ -181,5 +181,5 @@ def fold_networks(
 
 
 def _array(tensor: torch.Tensor) -> Floats:
-    values: Floats = tensor.detach().double().cpu().numpy()
+    values: Floats = tensor.detach().cpu().double().numpy()
     return values

@@ -149,7 +149,7 @@ def train_small(
     """
     for module in task.modules.values():
         module.to(device)
-    with training_settings(TrainingConfig(steps=steps, seed=seed)), torch.inference_mode():
+    with training_settings(TrainingConfig(steps=steps, seed=seed, accelerator=device)), torch.inference_mode():
         classifier = LinearLayers(weights_of(*task.predictor), task.config.rate)
         step = _step_of(task, classifier, device)
         settled = _Settled(task, classifier, device) if early_stopping and isinstance(task, Vada) else None
@@ -241,7 +241,7 @@ class _Game:
         values = (torch.tensor([one, other]) for one, other in ((1.0, 0.0), (1 / sizes[0], 1 / sizes[1])))
         # of each row of the source, then of the target: its domain, and its share of a mean over the domain
         self.of_source, self.share = (
-            pair.to(classifier.vector).repeat_interleave(torch.tensor(sizes, device=device))[:, None] for pair in values
+            pair.repeat_interleave(torch.tensor(sizes))[:, None].to(classifier.vector) for pair in values
         )
 
     def step(self, index: int) -> None:

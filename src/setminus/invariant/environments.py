@@ -10,13 +10,13 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from setminus.errors import UserError
-from setminus.nn.passes import Batches
+from setminus.nn.passes import Batches, signed
 from setminus.nn.training import Loop, Task
 
 __all__ = ["Environment", "EnvironmentConfig", "EnvironmentTask", "Erm", "check_environments"]
 
 Environment = tuple[torch.Tensor, torch.Tensor]
-"""Inputs of shape (n, ...) and labels of shape (n,), int64."""
+"""Inputs of shape (n, ...) and labels of shape (n,), int64. Images may be bytes: batches of them are in [-1, 1]."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class EnvironmentTask(Task):
 
     def environment_batches(self, loop: Loop) -> list[Environment]:
         """The batch of each environment in a step."""
-        return [(x, y) for x, y in (loop.batch(batches) for batches in self.batches)]
+        return [(signed(x), y) for x, y in (loop.batch(batches) for batches in self.batches)]
 
     def order(self, loop: Loop) -> list[int]:
         """A random order of the environments, from the seed and the number of the step."""

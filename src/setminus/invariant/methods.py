@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 import torch
@@ -12,8 +12,8 @@ from setminus.errors import UserError
 from setminus.invariant.environments import Environment, EnvironmentConfig, EnvironmentTask, Erm
 from setminus.invariant.gradient_matching import Fish, FishConfig, Mldg, MldgConfig
 from setminus.invariant.trm import Trm, TrmConfig
-from setminus.nn.passes import Batches
-from setminus.nn.training import TrainingConfig, train
+from setminus.nn.passes import Batches, device_of, signed
+from setminus.nn.training import Outcome, Task, TrainingConfig, train
 
 __all__ = ["METHODS", "Method", "fit_invariant"]
 
@@ -34,6 +34,8 @@ def fit_invariant(
     environments: Sequence[Environment],
     network: torch.nn.Module,
     config: EnvironmentConfig | None = None,
+    *,
+    trainer: Callable[[Task, TrainingConfig], Outcome] = train,
 ) -> torch.nn.Module:
     """Train a network to predict from what is stable across environments.
 
@@ -49,6 +51,8 @@ def fit_invariant(
         From inputs to logits; for "trm" with the parts `encoder` (or `features`) and `head`. It is trained in place.
     config : EnvironmentConfig, optional
         Of the method's own kind, by default with the paper's values.
+    trainer : callable, default=train
+        Trains the task; one of your own can choose another device.
 
     Returns
     -------
@@ -74,8 +78,8 @@ def fit_invariant(
         raise UserError(f"{method!r} came with a {type(config).__name__}", do=f"give a {config_type.__name__}.")
     network.train()
     task = task_type(environments, network, config)
-    train(task, TrainingConfig(steps=config.steps, seed=config.seed))
-    update_bn(_pooled_batches(environments, config), network)
+    trainer(task, TrainingConfig(steps=config.steps, seed=config.seed))
+    update_bn(_pooled_batches(environments, config), network, device_of(network))
     return network.eval()
 
 
@@ -83,4 +87,4 @@ def _pooled_batches(environments: Sequence[Environment], config: EnvironmentConf
     """The inputs of all environments once, mixed."""
     batches = Batches(torch.cat([x for x, _ in environments]), size=1024, seed=config.seed)
     for step in range(len(batches)):
-        yield batches.at(step)[0]
+        yield signed(batches.at(step)[0])

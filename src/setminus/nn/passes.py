@@ -21,6 +21,7 @@ __all__ = [
     "adam",
     "autocast",
     "balanced_order",
+    "device_of",
     "each",
     "fast_precision",
     "frozen",
@@ -29,6 +30,7 @@ __all__ = [
     "prepare",
     "running_statistics_kept",
     "sees_whole_batch",
+    "signed",
 ]
 
 Update = Callable[[str, torch.Tensor], None]
@@ -160,6 +162,17 @@ def pick_device(device: str) -> str:
     return device
 
 
+def device_of(network: nn.Module) -> torch.device:
+    """Where the weights of a network are; the CPU for a network without any.
+
+    Examples
+    --------
+    >>> device_of(torch.nn.Linear(2, 1)), device_of(torch.nn.ReLU())
+    (device(type='cpu'), device(type='cpu'))
+    """
+    return next((weight.device for weight in network.parameters()), torch.device("cpu"))
+
+
 def fast_precision(device: str | torch.device = "cpu") -> Precision:
     """The quickest precision that a device computes by itself: "bf16-mixed", or else "32-true".
 
@@ -226,6 +239,17 @@ def prepare(images_or_network: Placed) -> Placed:
     (48, 1, 12, 3)
     """
     return images_or_network.to(memory_format=torch.channels_last)
+
+
+def signed(images: torch.Tensor) -> torch.Tensor:
+    """``images / 127.5 - 1`` of bytes; other tensors are returned unchanged, in [-1, 1] already.
+
+    Examples
+    --------
+    >>> signed(torch.tensor([0, 255], dtype=torch.uint8))
+    tensor([-1.,  1.])
+    """
+    return images.float() / 127.5 - 1 if images.dtype == torch.uint8 else images
 
 
 def adam(

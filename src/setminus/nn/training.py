@@ -62,8 +62,9 @@ class TrainingConfig:
         Processes, one on each device.
     threads : int, optional
         Threads of each process; None does not change them.
-    deterministic : bool
-        Refuse operations that are not reproducible bit for bit.
+    deterministic : bool, optional
+        Refuse operations that are not reproducible bit for bit; by default on a CPU, since some operations have no
+        reproducible form elsewhere.
     """
 
     steps: int
@@ -77,7 +78,7 @@ class TrainingConfig:
     accelerator: str = "cpu"
     devices: int = 1
     threads: int | None = 1
-    deterministic: bool = True
+    deterministic: bool | None = None
 
 
 class Task:
@@ -408,7 +409,8 @@ def _share_weights(module: torch.nn.Module, fabric: Fabric) -> None:
     """Start all processes from the first one's weights, as they only ever exchange gradients."""
     if fabric.world_size > 1:
         for tensor in module.state_dict().values():
-            first = tensor.detach().clone(memory_format=torch.contiguous_format)
+            # a copy where the processes talk to each other: some modules stay on the CPU
+            first = tensor.detach().to(fabric.device).clone(memory_format=torch.contiguous_format)
             torch.distributed.broadcast(first, 0)
             tensor.copy_(first)
 
@@ -453,7 +455,8 @@ def training_settings(config: TrainingConfig, rank: int = 0) -> Iterator[None]:
     filled = torch.utils.deterministic.fill_uninitialized_memory
     try:
         torch.set_num_threads(config.threads or threads)
-        torch.use_deterministic_algorithms(config.deterministic)
+        by_default = config.accelerator == "cpu"
+        torch.use_deterministic_algorithms(by_default if config.deterministic is None else config.deterministic)
         # filling uninitialised memory takes a tenth of the time of a step; nothing here reads it
         torch.utils.deterministic.fill_uninitialized_memory = False
         with torch.random.fork_rng():

@@ -18,7 +18,7 @@ there it is ``log p(z|A) / p(z|B)``, bounded because the frequencies p(z|d) are 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,8 +30,8 @@ from torch.optim.swa_utils import update_bn
 
 from setminus.errors import UserError
 from setminus.nn.networks import DigitClassifier, seeded
-from setminus.nn.passes import Batches, in_float32
-from setminus.nn.training import Loop, Task, TrainingConfig, train
+from setminus.nn.passes import Batches, device_of, in_float32
+from setminus.nn.training import Loop, Outcome, Task, TrainingConfig, train
 from setminus.transfer.networks import signed
 
 __all__ = [
@@ -134,6 +134,7 @@ def fit_domain_classifier(
     seed: int,
     weights: torch.Tensor | None = None,
     network: nn.Module | None = None,
+    trainer: Callable[[Task, TrainingConfig], Outcome] = train,
 ) -> nn.Module:
     """Train the paper's classifier of images on the domains they come from.
 
@@ -150,6 +151,8 @@ def fit_domain_classifier(
         Of the rows, such as `importance_weights`: the classifier is then w_2 by importance sampling.
     network : Module, optional
         From images in [-1, 1] to logits, trained in place; by default the paper's for digits.
+    trainer : callable, default=train
+        Trains the task; one of your own can choose another device.
 
     Returns
     -------
@@ -170,10 +173,10 @@ def fit_domain_classifier(
     rows = torch.ones(len(x)) if weights is None else weights
     batches = Batches(x, y, rows, size=config.batch_size, seed=seed)
     task = _Fit(network, batches, config)
-    outcome = train(task, TrainingConfig(steps=task.steps, seed=seed, ema=config.average, log_every=0))
+    outcome = trainer(task, TrainingConfig(steps=task.steps, seed=seed, ema=config.average, log_every=0))
     fitted: nn.Module = outcome.averaged.get("network", network)
     # batch statistics of the averaged weights; seeded, since a network may have noise of its own
-    seeded(seed, lambda: update_bn(map(signed, _mixed(x)), fitted))
+    seeded(seed, lambda: update_bn(map(signed, _mixed(x)), fitted, device_of(fitted)))
     return fitted.eval()
 
 
@@ -184,9 +187,11 @@ def _mixed(x: torch.Tensor) -> Iterator[torch.Tensor]:
 
 
 def log_proba(network: nn.Module, x: torch.Tensor) -> torch.Tensor:
-    """Log-probabilities of the domains, of shape (n, 2), in float64: their differences need the digits."""
+    """Log-probabilities of the domains, of shape (n, 2), in float64 on the CPU: their differences need the digits."""
+    device = device_of(network)
     with torch.no_grad():
-        return torch.cat([network(signed(part)) for part in x.split(ROWS_AT_ONCE)]).double().log_softmax(-1)
+        logits = [network(signed(part).to(device)).cpu() for part in x.split(ROWS_AT_ONCE)]
+    return torch.cat(logits).double().log_softmax(-1)
 
 
 Floats = NDArray[np.float64]
@@ -236,7 +241,7 @@ class DomainByColumn(nn.Module):  # type: ignore[misc]
         # of shape (domain, value); -inf for a value that a domain lacks adds nothing to its sum
         with np.errstate(divide="ignore"):
             factors = np.log(np.array(given)) - np.log(prior)
-        self.register_buffer("log_factors", torch.from_numpy(factors).float())
+        self.register_buffer("log_factors", torch.from_numpy(factors).float().to(device_of(column)))
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Logits of shape (n, 2): domain A, domain B."""

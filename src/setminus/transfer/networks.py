@@ -20,7 +20,7 @@ from setminus.nn.cyclegan import (
     UNetGenerator,
 )
 from setminus.nn.networks import DigitClassifier, PhotoClassifier, seeded
-from setminus.nn.passes import prepare
+from setminus.nn.passes import device_of, prepare, signed
 
 __all__ = [
     "MAX_SIZE",
@@ -64,17 +64,6 @@ def image_tensor(images: NDArray[np.uint8]) -> torch.Tensor:
             f"images are {images.dtype} of shape {images.shape}", expected="uint8 of shape (n, height, width, channels)"
         )
     return torch.from_numpy(np.ascontiguousarray(images)).permute(0, 3, 1, 2)
-
-
-def signed(images: torch.Tensor) -> torch.Tensor:
-    """``images / 127.5 - 1`` of bytes; floats are returned unchanged, in [-1, 1] already.
-
-    Examples
-    --------
-    >>> signed(torch.tensor([0, 255], dtype=torch.uint8))
-    tensor([-1.,  1.])
-    """
-    return images.float() / 127.5 - 1 if images.dtype == torch.uint8 else images
 
 
 def kind_for(size: int) -> Kind:
@@ -198,7 +187,7 @@ def photo_networks(size: int, width: int, *, seed: int, discriminator_width: int
 
 def translate(generator: nn.Module, images: torch.Tensor) -> torch.Tensor:
     """Translations in [-1, 1], on the CPU, of images of shape (n, channels, height, width), bytes or in [-1, 1]."""
-    device = next(generator.parameters()).device
+    device = device_of(generator)
     rows = max(1, min(ROWS_AT_ONCE, PIXELS_AT_ONCE // (images.shape[-1] * images.shape[-2])))
     with torch.no_grad():
         parts = [generator(signed(part).to(device)).float().cpu() for part in images.split(rows)]

@@ -27,7 +27,7 @@ from torch import nn
 from setminus.errors import UserError
 from setminus.nn.cyclegan import AdversarialTerm, CycleGAN, CycleGANWeights, cyclegan_step, plain_adversarial
 from setminus.nn.losses import Direction, log_density_ratio, orthogonal_generator_loss
-from setminus.nn.passes import Batches, adam, in_float32
+from setminus.nn.passes import Batches, adam, device_of, in_float32
 from setminus.nn.training import Loop, Task
 from setminus.transfer.networks import signed
 
@@ -338,6 +338,7 @@ def keeping_adversarial(
 
 
 def log_ratios(log_ratio: nn.Module, images: torch.Tensor) -> torch.Tensor:
-    """The log ratios of any number of images, as bytes or in [-1, 1], of shape (n,)."""
+    """The log ratios of any number of images, as bytes or in [-1, 1], of shape (n,), on the CPU."""
+    device = device_of(log_ratio)
     with torch.no_grad():
-        return torch.cat([log_ratio(signed(part)) for part in images.split(ROWS_AT_ONCE)])
+        return torch.cat([log_ratio(signed(part).to(device)).cpu() for part in images.split(ROWS_AT_ONCE)])
