@@ -130,6 +130,12 @@ def notes(records: Sequence[Record]) -> list[str]:
         inception=all("inception" in one.lower() for one in features),
         judges={z: float(np.mean([one["judges"][z] for one in metrics])) for z in ("z1", "z2")},
         agreement=float(frame["agreement"].mean()) if "agreement" in frame else None,
+        judges_by_group={
+            group: {z: min(one[z][group] for one in by_group) for z in ("z1", "z2")}
+            for by_group in [[one["judges_by_group"] for one in metrics if "judges_by_group" in one]]
+            for group in (by_group[0]["z1"] if by_group else ())
+        },
+        importance=next((one["importance"] for one in metrics if one.get("importance")), None),
         groups=next((one["groups"] for one in metrics if "groups" in one), None),
         ratios=ratios,
         single=bool((rows.seeds == 1).any()),

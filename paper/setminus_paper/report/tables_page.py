@@ -45,7 +45,11 @@ def read_tables(results: Path) -> dict[str, list[dict[str, Any]]]:
 def write(tables: Tables) -> dict[str, str]:
     """The Markdown of each page that has records, by its name."""
     shown = {
-        "transfer": {name: _transfer(tables[name]) for name in RECORDS[:3] if name in tables},
+        "transfer": {
+            name: {scale: _transfer(own) for scale, own in adaptation.by_scale(tables[name]).items()}
+            for name in RECORDS[:3]
+            if name in tables
+        },
         "adaptation": {scale: _adaptation(own) for scale, own in adaptation.by_scale(tables.get("table3", ())).items()},
         "fairness": {name: _fairness(tables[name]) for name in RECORDS[4:] if name in tables},
     }

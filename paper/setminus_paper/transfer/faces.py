@@ -16,15 +16,17 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from setminus.core.importance import effective_sample_size
 from setminus.datasets.split import Split
 from setminus.errors import UserError
+from setminus.invariant.methods import METHODS as INVARIANT
 from setminus.nn.cyclegan import CycleGAN
 from setminus.nn.networks import GaussianNoise, PhotoClassifier, seeded
 from setminus.progress import tracked
 from setminus.records import BESIDE
 from setminus.transfer.domain_classifiers import ClassifierConfig, DomainByColumn, fit_domain_classifier
 from setminus.transfer.networks import image_tensor, photo_networks, signed, translate
-from setminus.transfer.transfer_task import OrthogonalRatio, PairRatio
+from setminus.transfer.transfer_task import OrthogonalRatio, PairRatio, log_ratios
 from setminus_paper.data.celeba import (
     CELEBA,
     CELEBA_GH,
@@ -39,13 +41,13 @@ from setminus_paper.data.celeba import (
     split_groups,
 )
 from setminus_paper.published import TABLE2, TABLE6
-from setminus_paper.run import Run
+from setminus_paper.run import Run, current_machine, train_on_machine
 from setminus_paper.transfer.evaluation import TransferJudge, oracle_latents
-from setminus_paper.transfer.fid import ClassifierFeatures, frechet_distance
-from setminus_paper.transfer.principals import fit_last_layer, fit_orthogonal_by_importance
+from setminus_paper.transfer.fid import ClassifierFeatures, Inception, frechet_distance
+from setminus_paper.transfer.principals import fit_last_layer, fit_principal, weights_by_importance
 from setminus_paper.transfer.translation import ROWS, Row, Source, Translation, translated
 
-__all__ = ["SIZES", "Faces", "Size", "runs"]
+__all__ = ["FACE_ROWS", "SIZES", "Faces", "Size", "runs"]
 
 MIN_DEVIATION = 1e-3
 """Of a log ratio over faces, in nats: less is one value for all of them."""
@@ -60,7 +62,11 @@ class Size:
     `short_steps` are those of the rows that are not `LONG`; `plain_share` is the share of the steps with plain CycleGAN
     at the beginning, as in the paper's public code. `classifier` is the training of every classifier of faces. `clamp`
     is the largest ratio of the domains' densities of z2 in the generators' loss, and the inverse of the smallest.
-    `features` of the FID are those of the published network, or of a classifier of the four groups.
+    `features` of the FID are those of the published network, or of a classifier of the four groups. `judge` is the
+    training of the oracles, if they have one of their own, and `cut` the largest weight of importance sampling, over
+    the mean. MLDG, TRM and Fish learn whole networks for `environment_steps`, or else the last layer of a pooled one;
+    in the last tenth of the steps their rates are a tenth. `shared_plain` says whether the rows of a seed share the
+    plain steps at the beginning.
     """
 
     pixels: int = 128
@@ -75,6 +81,15 @@ class Size:
     classifier: ClassifierConfig = field(default_factory=lambda: ClassifierConfig(width=64, epochs=10, rate=0.05))
     clamp: float = 9.0
     features: Literal["inception", "groups"] = "inception"
+    judge: ClassifierConfig | None = None
+    cut: float | None = None
+    shared_plain: bool | None = None
+    environment_steps: int | None = None
+
+    def config(self, method: str) -> dict[str, Any]:
+        """What is set for a row, for the config of a record."""
+        found = {name: value for name, value in asdict(self).items() if value is not None and name != "short_steps"}
+        return {**found, "translation": asdict(self.of(method))}
 
     def of(self, method: str) -> Translation:
         """The length of a row's training."""
@@ -94,41 +109,81 @@ SIZES = {
         classifier=ClassifierConfig(width=16, epochs=10, rate=0.05, batch_size=64, average=0.99),
         features="groups",
     ),
-    "paper": Size(),
+    # set before any of its runs was scored; see docs/how-tables-2-and-6-were-set.md
+    "large": Size(
+        pixels=64,
+        width=24,
+        discriminator_width=24,
+        translation=Translation(steps=4_000, batch_size=8, evaluate_every=200, rate=5e-4),
+        plain_share=0.5,
+        classifier=ClassifierConfig(width=24, epochs=12, rate=0.05, batch_size=64, average=0.995, shift=2),
+        features="groups",
+        judge=ClassifierConfig(width=24, epochs=16, rate=0.05, batch_size=64, average=0.995, shift=2),
+        cut=20.0,
+        shared_plain=True,
+    ),
+    # five epochs of the training faces, as for digits
+    "paper": Size(cut=20.0, shared_plain=True, environment_steps=6_300),
 }
-
-
+PAIR = "orthogonal_pair"
+"""The paper's two networks for the oracle, beside our one."""
+FACE_ROWS = {**ROWS, PAIR: Row("w_x \\ w_1 (Oracle, two networks)", "orthogonal", "oracle")}
 TASKS = {"table2": CELEBA_GH, "table6": CELEBA}
 PAPER = {"table2": TABLE2, "table6": TABLE6}
 
 
 def runs(table: str, size: Size, scale: str, seeds: tuple[int, ...], methods: Sequence[str]) -> list[Run]:
-    """One run for each row of "table2" or "table6", the long ones first."""
-    planned = []
-    for method in sorted((one for one in ROWS if one in methods), key=lambda one: one not in LONG):
-        config = {"method": method, "scale": scale, **asdict(size), "translation": asdict(size.of(method))}
-        del config["short_steps"]
-        planned.append(Run(table, config, seeds, partial(measure, table=table, method=method, size=size)))
-    return planned
+    """One run for each row of "table2" or "table6", the long ones first; in the large size each seed by itself.
+
+    The large size has the rows that are not `LONG` on one seed.
+    """
+    known = [one for one in FACE_ROWS if one in methods and (scale != "quick" or one in ROWS)]
+    ordered = sorted(known, key=lambda one: one not in LONG)
+    planned = [(method, seeds) for method in ordered]
+    if scale == "large":
+        planned = [(method, (seed,)) for seed in seeds for method in ordered if method in LONG or seed == seeds[0]]
+    return [
+        Run(
+            table,
+            {"method": method, "scale": scale, **size.config(method)},
+            some,
+            partial(
+                measure, table=table, method=method, size=size, shared=f"plain-{scale}" if size.shared_plain else ""
+            ),
+        )
+        for method, some in planned
+    ]
 
 
-def measure(seeds: tuple[int, ...], *, table: str, method: str, size: Size) -> Iterator[dict[str, Any]]:
-    """Train one row for each seed, score it along the way, and compare its images with real ones at the end."""
-    row, length = ROWS[method], size.of(method)
-    label = row.label.replace(")", ", last layer)") if row.source not in (None, "oracle") else row.label
-    about: dict[str, Any] = {"label": label, "loss": row.loss, "source": row.source, "paper": PAPER[table][method]}
-    if row.loss == "orthogonal" and row.source == "oracle":
+def measure(
+    seeds: tuple[int, ...], *, table: str, method: str, size: Size, shared: str = ""
+) -> Iterator[dict[str, Any]]:
+    """Train one row for each seed, score it along the way, and compare its images with real ones at the end.
+
+    `shared` names the plain steps that rows have in common, see `translated`.
+    """
+    row, length = FACE_ROWS[method], size.of(method)
+    last_layer = row.source not in (None, "oracle") and size.environment_steps is None
+    label = row.label.replace(")", ", last layer)") if last_layer else row.label
+    about: dict[str, Any] = {"label": label, "loss": row.loss, "source": row.source, "paper": PAPER[table].get(method)}
+    if method == "orthogonal_oracle":
         about["of_groups"] = True
+    # before any training: its weights may be missing
+    inception = Inception().to(current_machine().kind) if size.features == "inception" else None
     for seed in seeds:
         with tracked(f"{row.label}, seed {seed}: classifiers"):
             faces = load_faces(TASKS[table], size.pixels, seed)
-            oracles = judges(faces, size.classifier)
-            ratio = log_ratio(row, faces, size.classifier, size.clamp)
+            oracles = judges(faces, size.judge or size.classifier)
+            ratio = log_ratio(row, faces, size, pair=method == PAIR)
         described = {
             "groups": faces.groups,
             "judges": oracle_accuracy(oracles, faces),
+            "judges_by_group": oracle_accuracy_by_group(oracles, faces),
             "log_ratio": None if ratio is None else by_group(ratio, faces),
         }
+        if row.loss == "importance":
+            phi = importance(faces, size.classifier, size.cut)
+            described["importance"] = {"rows": len(phi), "effective_rows": round(effective_sample_size(phi), 1)}
         judge = TransferJudge(*(faces.domain(k, "test") for k in (0, 1)), oracle=oracle_latents(*oracles))
         networks = photo_networks(size.pixels, size.width, seed=seed, discriminator_width=size.discriminator_width)
         with tracked(f"{row.label}, seed {seed}: {length.steps} steps"):
@@ -139,18 +194,18 @@ def measure(seeds: tuple[int, ...], *, table: str, method: str, size: Size) -> I
                 length,
                 log_ratio=ratio,
                 seed=seed,
-                plain_steps=round(size.plain_share * length.steps),
+                plain_share=size.plain_share,
+                shared=shared,
             )
         with tracked(f"{row.label}, seed {seed}: FID"):
-            distances = _distances(networks, faces, size)
+            distances = _distances(networks, faces, inception or group_features(faces, size.classifier))
         samples = numbers.pop("samples")
         # images of faces stay with whoever has the data
         yield {"row": about, **described, **numbers, **distances, BESIDE: {"samples": samples}}
 
 
-def _distances(networks: CycleGAN, faces: Faces, size: Size) -> dict[str, Any]:
+def _distances(networks: CycleGAN, faces: Faces, features: nn.Module) -> dict[str, Any]:
     """FID of translated held-out faces and all real ones of the domain that they should be in."""
-    features = "inception" if size.features == "inception" else group_features(faces, size.classifier)
     found = {}
     for start, end, direction, generator in (
         (0, 1, "a_to_b", networks.a_to_b),
@@ -159,7 +214,7 @@ def _distances(networks: CycleGAN, faces: Faces, size: Size) -> dict[str, Any]:
         real = torch.cat([faces.domain(end), faces.domain(end, "test")])
         fake = translate(generator.eval(), faces.domain(start, "test"))
         found[f"fid_{direction}"] = round(frechet_distance(real, fake, features), 3)
-    name = "Inception" if size.features == "inception" else "a classifier of the four groups, trained here"
+    name = "Inception" if isinstance(features, Inception) else "a classifier of the four groups, trained here"
     return {**found, "fid": round(sum(found.values()) / 2, 3), "fid_features": name}
 
 
@@ -201,23 +256,29 @@ def load_faces(task: CelebaTask, pixels: int, seed: int) -> Faces:
     return Faces(train, test, seed)
 
 
-def log_ratio(row: Row, faces: Faces, config: ClassifierConfig, clamp: float) -> nn.Module | None:
-    """The log ratio of z2 in the loss of a row's generators; None for plain CycleGAN."""
+def log_ratio(row: Row, faces: Faces, size: Size, *, pair: bool = False) -> nn.Module | None:
+    """The log ratio of z2 in the loss of a row's generators; None for plain CycleGAN.
+
+    The oracle's is of one classifier of groups, or of a `pair` of networks as in the paper.
+    """
     if row.source is None:
         return None
-    bounds = (1 / clamp, clamp)
+    config, bounds = size.classifier, (1 / size.clamp, size.clamp)
     both = faces.domains
     shares = tuple((np.bincount(both.y, minlength=2) / len(both)).tolist())
-    known = principal(row.source, faces, config)
+    if pair:
+        return PairRatio(full(faces, config), separate_principal(faces, config), full_prior=shares, clamp=bounds)
+    known = principal(row.source, faces, config, size.environment_steps)
     # balanced groups have balanced classes: the prior of the principal classifier is uniform
     if row.loss == "importance":
-        by_importance = fit_orthogonal_by_importance(
+        by_importance = fit_domain_classifier(
             _mirrored(both.x),
             torch.from_numpy(both.y).repeat(2),
-            known,
             config,
             seed=faces.seed,
+            weights=torch.from_numpy(importance(faces, config, size.cut)).float(),
             network=_network(config, faces.seed),
+            trainer=train_on_machine,
         )
         return OrthogonalRatio(by_importance, prior=shares, clamp=bounds)
     if row.source == "oracle":
@@ -231,6 +292,20 @@ def full(faces: Faces, config: ClassifierConfig) -> nn.Module:
     return _fitted(faces.domains, config, faces.seed, weighted=False)
 
 
+@cache
+def separate_principal(faces: Faces, config: ClassifierConfig) -> nn.Module:
+    """The paper's oracle: a network of its own, of z1, from balanced groups."""
+    return _fitted(oracle_principal(faces.train), config, faces.seed)
+
+
+@cache
+def importance(faces: Faces, config: ClassifierConfig, cut: float | None) -> NDArray[np.float64]:
+    """The weights of importance sampling of the faces of both domains and of their mirror images."""
+    both = faces.domains
+    x, y = _mirrored(both.x), torch.from_numpy(both.y).repeat(2)
+    return weights_by_importance(x, y, principal("oracle", faces, config), cut=cut)
+
+
 def full_of_groups(faces: Faces, config: ClassifierConfig) -> nn.Module:
     """The same for equally frequent domains, computed from a classifier of the four groups."""
     a, b = (np.bincount(groups_of(faces.domains)[faces.domains.y == domain], minlength=4) for domain in (0, 1))
@@ -238,8 +313,8 @@ def full_of_groups(faces: Faces, config: ClassifierConfig) -> nn.Module:
 
 
 @cache
-def principal(source: Source, faces: Faces, config: ClassifierConfig) -> nn.Module:
-    """A classifier of z1: from balanced groups (oracle), or from two environments.
+def principal(source: Source, faces: Faces, config: ClassifierConfig, steps: int | None = None) -> nn.Module:
+    """A classifier of z1: from balanced groups (oracle), or from two environments: a whole network with `steps`.
 
     The oracle and `full_of_groups` are computed from one classifier of groups: errors of that network about z1 are
     then the same in both and cancel in their quotient. Two separate networks do not agree on the faces between the
@@ -248,6 +323,11 @@ def principal(source: Source, faces: Faces, config: ClassifierConfig) -> nn.Modu
     if source == "oracle":
         # depends on z1 alone, with either hair in half of the cases
         return _of_groups(faces, config, np.array([0.5, 0.5, 0, 0]), np.array([0, 0, 0.5, 0.5]))
+    if steps is not None:
+        sets = [_evened(one, faces.seed) for one in environments(faces.train)]
+        training = INVARIANT[source][1](steps=steps, decay_at=steps * 9 // 10)
+        network = _network(config, faces.seed)
+        return fit_principal(source, sets, config, seed=faces.seed, environments=training, network=network)
     fitted, held_out = (
         [_evened(one, faces.seed) for one in environments(part)]
         for part in split_groups(faces.train, (7 / 8, 1 / 8), faces.seed)
@@ -279,13 +359,22 @@ def oracle_accuracy(oracles: tuple[nn.Module, nn.Module], faces: Faces) -> dict[
     }
 
 
+def oracle_accuracy_by_group(oracles: tuple[nn.Module, nn.Module], faces: Faces) -> dict[str, dict[str, float]]:
+    """Accuracy of each oracle on the held-out faces of each group."""
+    predicted = oracle_latents(*oracles)(signed(image_tensor(faces.test.x)))
+    rows = {name: groups_of(faces.test) == k for k, name in enumerate(GROUPS)}
+    return {
+        z: {name: round(float(np.mean((values == getattr(faces.test, z))[own])), 4) for name, own in rows.items()}
+        for z, values in zip(("z1", "z2"), predicted, strict=True)
+    }
+
+
 def by_group(ratio: nn.Module, faces: Faces) -> dict[str, list[float]]:
     """The log ratio on held-out faces of each group: it should be large for the hair of A, small for that of B.
 
     One value for all faces is refused: its classifier diverged, and the row would be plain CycleGAN under another name.
     """
-    with torch.no_grad():
-        values = torch.cat([ratio(signed(part)) for part in image_tensor(faces.test.x).split(256)]).numpy()
+    values = log_ratios(ratio, image_tensor(faces.test.x)).numpy()
     if not values.std() > MIN_DEVIATION:
         raise UserError(
             f"the log ratio is {values.mean():.3g} for all {len(values)} faces (deviation {values.std():.1g})",
@@ -328,7 +417,7 @@ def _pooled(sets: Sequence[tuple[torch.Tensor, torch.Tensor]], config: Classifie
     """A classifier of both environments together; repeated faces make its epochs twice as long."""
     x, y = (torch.cat(parts) for parts in zip(*sets, strict=True))
     shorter = replace(config, epochs=-(-config.epochs // 2))
-    return fit_domain_classifier(x, y, shorter, seed=seed, network=_network(config, seed))
+    return fit_domain_classifier(x, y, shorter, seed=seed, network=_network(config, seed), trainer=train_on_machine)
 
 
 def _evened(environment: Split, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -348,6 +437,7 @@ def _fitted(
         seed=seed,
         weights=weights,
         network=network or _network(config, seed),
+        trainer=train_on_machine,
     )
 
 

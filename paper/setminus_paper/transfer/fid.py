@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import os
+from pathlib import Path
 
 import torch
 from torch import nn
 
 from setminus.errors import UserError
+from setminus.nn.passes import device_of
 from setminus.transfer.networks import signed
 
-__all__ = ["ClassifierFeatures", "frechet_distance"]
+__all__ = ["ClassifierFeatures", "Inception", "frechet_distance"]
 
 ROWS_AT_ONCE = 256
+WEIGHTS = "images/inception/pt_inception-2015-12-05-6726825d.pth"
+"""Of the published FID, by the name that torch-fidelity gives them; in the folder ``SETMINUS_DATA``."""
 
 
 class ClassifierFeatures(nn.Module):  # type: ignore[misc]
@@ -32,17 +36,46 @@ class ClassifierFeatures(nn.Module):  # type: ignore[misc]
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Features of shape (n, d) of images as bytes."""
-        return self.features(signed(images))
+        return self.features(signed(images).to(device_of(self.features))).cpu()
 
 
-def frechet_distance(
-    real: torch.Tensor, fake: torch.Tensor, features: nn.Module | Literal["inception"] = "inception"
-) -> float:
+class Inception(nn.Module):  # type: ignore[misc]
+    """The features of the published FID, of shape (n, 2048), of images as bytes.
+
+    Their weights are `WEIGHTS` of the folder ``SETMINUS_DATA``, or what the package torch-fidelity downloads. Without
+    either this is an error: better before a training than after it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        from torchmetrics.image.fid import FrechetInceptionDistance
+
+        given = Path(os.environ.get("SETMINUS_DATA", ""), WEIGHTS)
+        advice = f"pip install torch-fidelity, and put its weights at {WEIGHTS} in the folder of SETMINUS_DATA."
+        try:
+            whole = FrechetInceptionDistance(
+                2048, feature_extractor_weights_path=str(given) if given.exists() else None
+            )
+        except ModuleNotFoundError as error:
+            raise UserError(
+                "the features of Inception come with torch-fidelity, which is not here", do=advice
+            ) from error
+        # no network, or a file that is none of weights
+        except (OSError, RuntimeError) as error:
+            raise UserError(f"the weights of Inception could not be had ({error})", do=advice) from error
+        self.network: nn.Module = whole.inception
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Features, on the CPU."""
+        return self.network(images.to(device_of(self.network))).cpu()
+
+
+def frechet_distance(real: torch.Tensor, fake: torch.Tensor, features: nn.Module) -> float:
     """``|mean_r - mean_f|^2 + trace(cov_r + cov_f - 2 sqrt(cov_r cov_f))`` of the features of two sets of images.
 
     Images are bytes or in [-1, 1], better many more than there are features. `features` maps images as bytes to
-    features of shape (n, d); "inception" is the network of the published FID, whose weights the package torch-fidelity
-    downloads. Distances by different features, or from different numbers of images, cannot be compared.
+    features of shape (n, d), such as `Inception`, the network of the published FID. Distances
+    by different features, or from different numbers of images, cannot be compared.
 
     Examples
     --------
@@ -59,14 +92,7 @@ def frechet_distance(
             raise UserError(f"{name} has the shape {tuple(images.shape)}", expected="2 or more images as (n, 3, h, w)")
     from torchmetrics.image.fid import FrechetInceptionDistance
 
-    try:
-        distance = FrechetInceptionDistance(
-            2048 if isinstance(features, str) else features, input_img_size=tuple(real.shape[1:])
-        )
-    except ModuleNotFoundError as error:
-        raise ImportError(
-            "the features of Inception come with torch-fidelity: pip install torch-fidelity, or give other features."
-        ) from error
+    distance = FrechetInceptionDistance(features, input_img_size=tuple(real.shape[1:]))
     for images, is_real in ((real, True), (fake, False)):
         for part in images.split(ROWS_AT_ONCE):
             distance.update(_as_bytes(part), real=is_real)

@@ -14,7 +14,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 from torch.nn.functional import cross_entropy
 
@@ -25,9 +27,9 @@ from setminus.invariant.gradient_matching import FishConfig, MldgConfig
 from setminus.invariant.methods import METHODS, Method, fit_invariant
 from setminus.invariant.trm import TrmConfig, encoder_of
 from setminus.nn.networks import DigitClassifier, seeded
-from setminus.nn.passes import prepare
+from setminus.nn.passes import device_of, prepare, signed
 from setminus.transfer.domain_classifiers import ClassifierConfig, fit_domain_classifier, log_proba
-from setminus.transfer.networks import signed
+from setminus_paper.run import train_on_machine
 
 __all__ = [
     "CANDIDATES",
@@ -36,6 +38,7 @@ __all__ = [
     "fit_last_layer",
     "fit_orthogonal_by_importance",
     "fit_principal",
+    "weights_by_importance",
 ]
 
 _ALL_ROWS: dict[str, Any] = {"batch_size": 1 << 30, "weight_decay": 0.0}
@@ -78,12 +81,13 @@ def fit_principal(
     *,
     seed: int,
     environments: EnvironmentConfig | None = None,
+    network: nn.Module | None = None,
 ) -> nn.Module:
     """Train a principal classifier of the domain, from images in [-1, 1] to logits of shape (n, 2), frozen.
 
     "oracle" fits one set in which only z1 predicts the domain; "mldg", "trm" and "fish" learn what two or more sets
-    (environments) share, with the width of `classifier` and the training of `environments`, by default the paper's
-    values.
+    (environments) share, with the training of `environments`, by default the paper's values. `network` is by default
+    the paper's for digits, with the width of `classifier`.
 
     Examples
     --------
@@ -100,7 +104,7 @@ def fit_principal(
                 f"the oracle came with {len(sets)} sets", do="give the one in which only z1 predicts the domain."
             )
         (x, y), *_ = sets
-        return fit_domain_classifier(x, y, classifier, seed=seed)
+        return fit_domain_classifier(x, y, classifier, seed=seed, network=network, trainer=train_on_machine)
     known = sorted({*get_args(Method)} - {"erm"})
     if source not in known:
         raise UserError(
@@ -108,9 +112,10 @@ def fit_principal(
         )
     method: Any = source
     channels = sets[0][0].shape[1]
-    network = prepare(seeded(seed, lambda: DigitClassifier(width=classifier.width, channels=channels)))
+    if network is None:
+        network = seeded(seed, lambda: DigitClassifier(width=classifier.width, channels=channels))
     config = replace(environments or METHODS[method][1](), seed=seed)
-    return fit_invariant(method, [(signed(x), y) for x, y in sets], network, config)
+    return fit_invariant(method, sets, prepare(network), config, trainer=train_on_machine)
 
 
 def fit_orthogonal_by_importance(
@@ -121,12 +126,12 @@ def fit_orthogonal_by_importance(
     *,
     seed: int,
     prior: Any = "uniform",
+    cut: float | None = None,
     network: nn.Module | None = None,
 ) -> nn.Module:
-    """The paper's alternative: train p(y | z2) itself, on images weighted by ``phi = p(y) / w_1(x)_y``.
+    """The paper's alternative: train p(y | z2) itself, on images with the weights of `weights_by_importance`.
 
-    `prior` has the domains' shares in the data that the principal classifier was trained on; for the other arguments
-    and the result see `fit_domain_classifier`.
+    For the other arguments and the result see `fit_domain_classifier`.
 
     Examples
     --------
@@ -136,8 +141,31 @@ def fit_orthogonal_by_importance(
     >>> fit_orthogonal_by_importance(x, y, principal, config, seed=0)(x).shape
     torch.Size([32, 2])
     """
+    weights = torch.from_numpy(weights_by_importance(x, y, principal, prior=prior, cut=cut)).float()
+    return fit_domain_classifier(x, y, config, seed=seed, weights=weights, network=network, trainer=train_on_machine)
+
+
+def weights_by_importance(
+    x: torch.Tensor, y: torch.Tensor, principal: nn.Module, *, prior: Any = "uniform", cut: float | None = None
+) -> NDArray[np.float64]:
+    """``phi = p(y) / w_1(x)_y`` of images; with `cut`, of mean 1 and at most `cut` before that mean is restored.
+
+    `prior` has the domains' shares in the data that the principal classifier was trained on. Without `cut` a few images
+    that w_1 is wrong about can have most of the weight, and a network trained on them diverges.
+
+    Examples
+    --------
+    >>> x, y = torch.rand(4, 3, 8, 8), torch.tensor([0, 0, 1, 1])
+    >>> sure = nn.Sequential(nn.Flatten(), nn.Linear(192, 2))
+    >>> _ = nn.init.zeros_(sure[1].weight), sure[1].bias.data.copy_(torch.tensor([5.0, -5.0]))
+    >>> weights_by_importance(x, y, sure, cut=1.5).round(2).tolist()
+    [0.0, 0.0, 2.0, 2.0]
+    """
     phi = importance_weights(y.numpy(), log_proba(principal, x).exp().numpy(), prior)
-    return fit_domain_classifier(x, y, config, seed=seed, weights=torch.from_numpy(phi).float(), network=network)
+    if cut is None:
+        return phi
+    limited = np.minimum(phi / phi.mean(), cut)
+    return np.asarray(limited / limited.mean())
 
 
 class LastLayer(nn.Module):  # type: ignore[misc]
@@ -202,14 +230,18 @@ def fit_last_layer(
     risks = [[float(risk(fit, environment)) for environment in judged] for fit in fits]
     place = _smallest_gap(risks, _largest_risk(start, judged, keep))
     gap = max(risks[place]) - min(risks[place])
-    fitted = LastLayer(features, _as_linear(whitening, fits[place]), candidates[place], gap)
+    head = _as_linear(whitening, fits[place]).to(device_of(features))
+    fitted = LastLayer(features, head, candidates[place], gap)
     fitted.eval()
     return fitted
 
 
 def _features(features: nn.Module, environments: Sequence[Environment]) -> list[Environment]:
+    device = device_of(features)
     with torch.no_grad():
-        return [(torch.cat([features(signed(part)) for part in x.split(1024)]), y) for x, y in environments]
+        return [
+            (torch.cat([features(signed(part).to(device)).cpu() for part in x.split(1024)]), y) for x, y in environments
+        ]
 
 
 def _linear(weight: torch.Tensor, bias: torch.Tensor) -> nn.Linear:

@@ -19,10 +19,10 @@ from setminus.nn.cyclegan import Norm
 from setminus.progress import tracked
 from setminus.transfer.domain_classifiers import ClassifierConfig, fit_domain_classifier
 from setminus.transfer.networks import digit_networks, image_tensor, signed
-from setminus.transfer.transfer_task import OrthogonalRatio, PairRatio
+from setminus.transfer.transfer_task import OrthogonalRatio, PairRatio, log_ratios
 from setminus_paper.claims.fig2c import shrunk_digits
 from setminus_paper.published import TABLE1
-from setminus_paper.run import Run
+from setminus_paper.run import Run, train_on_machine
 from setminus_paper.transfer.evaluation import TransferJudge, measured_latents, oracle_latents
 from setminus_paper.transfer.principals import fit_last_layer, fit_orthogonal_by_importance, fit_principal
 from setminus_paper.transfer.translation import (
@@ -166,7 +166,8 @@ def measure(seeds: tuple[int, ...], *, method: str, size: Size) -> Iterator[dict
 def load_trial(size: Size, seed: int) -> Trial:
     """Split all digits into training and test digits, and paint them."""
     digits = np.random.default_rng(seed).permutation(shrunk_digits(size.pixels))
-    train, test = digits[: size.train_digits], digits[size.train_digits :]
+    # the paper's share, where a user has fewer digits
+    train, test = np.split(digits, [min(size.train_digits, len(digits) * 4 // 5)])
     split, held_out = MODEL.paint(train, seed=10 * seed), MODEL.paint(test, seed=10 * seed + 1)
     a, b = (image_tensor(held_out.x[held_out.y == domain][: size.judged]) for domain in (0, 1))
     return Trial(image_tensor(split.x), torch.from_numpy(split.y), a, b, train, seed)
@@ -189,7 +190,7 @@ def _log_ratio(row: Row, trial: Trial, size: Size) -> nn.Module | None:
 @cache
 def _full(size: Size, seed: int) -> nn.Module:
     trial = load_trial(size, seed)
-    return fit_domain_classifier(trial.x, trial.y, size.classifier, seed=seed)
+    return fit_domain_classifier(trial.x, trial.y, size.classifier, seed=seed, trainer=train_on_machine)
 
 
 @cache
@@ -215,7 +216,7 @@ def _pooled(size: Size, seed: int) -> nn.Module:
     """A classifier of both environments together: its features have all that predicts the domain."""
     sets = [_parts(one)[0] for one in _environments(load_trial(size, seed))]
     x, y = (torch.cat(parts) for parts in zip(*sets, strict=True))
-    return fit_domain_classifier(x, y, size.judge, seed=seed)
+    return fit_domain_classifier(x, y, size.judge, seed=seed, trainer=train_on_machine)
 
 
 def _environments(trial: Trial) -> list[Environment]:
@@ -239,7 +240,7 @@ def _judges(size: Size, seed: int) -> tuple[nn.Module, nn.Module]:
     trial = load_trial(size, seed)
     variants = (MODEL.oracle_principal(), MODEL.oracle_orthogonal())
     sets = [trial.painted(variant, 5 + place, slice(size.judge_digits)) for place, variant in enumerate(variants)]
-    z1, z2 = (fit_domain_classifier(x, y, size.judge, seed=seed + 1_000) for x, y in sets)
+    z1, z2 = (fit_domain_classifier(x, y, size.judge, seed=seed + 1_000, trainer=train_on_machine) for x, y in sets)
     return z1, z2
 
 
@@ -252,8 +253,7 @@ def _oracle_accuracy(judges: tuple[nn.Module, nn.Module], trial: Trial) -> dict[
 def _by_background(log_ratio: nn.Module, trial: Trial) -> dict[str, list[float]]:
     """The log ratio on held-out images of either background, and its exact value."""
     _, z2 = measured_latents(trial.held_out)
-    with torch.no_grad():
-        values = log_ratio(trial.held_out).numpy()
+    values = log_ratios(log_ratio, trial.held_out).numpy()
     exact = np.log(MODEL.orthogonal([0, 1]))
     return {
         "mean": [round(float(values[z2 == color].mean()), 4) for color in (0, 1)],

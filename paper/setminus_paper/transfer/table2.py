@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from setminus_paper.run import Run
-from setminus_paper.transfer.faces import SIZES, runs
-from setminus_paper.transfer.translation import JOB, ROWS
+from setminus_paper.transfer.faces import FACE_ROWS, SIZES, runs
+from setminus_paper.transfer.translation import JOB
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "JOB", "METHODS", "plan"]
 
@@ -15,7 +15,7 @@ CLAIM = (
     "the hair keeps its color more often, at a comparable image quality."
 )
 DEFAULT_SEEDS = 1
-METHODS = tuple(ROWS)
+METHODS = tuple(FACE_ROWS)
 
 
 def plan(scale: str, seeds: tuple[int, ...], methods: Sequence[str] = METHODS) -> list[Run]:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from setminus_paper.run import Run
-from setminus_paper.transfer.faces import SIZES, runs
-from setminus_paper.transfer.translation import JOB, ROWS
+from setminus_paper.transfer.faces import FACE_ROWS, SIZES, runs
+from setminus_paper.transfer.translation import JOB
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "JOB", "METHODS", "plan"]
 
@@ -16,7 +16,7 @@ CLAIM = (
     "orthogonal discriminator it stays more often than with plain CycleGAN."
 )
 DEFAULT_SEEDS = 1
-METHODS = tuple(ROWS)
+METHODS = tuple(FACE_ROWS)
 QUICK_STEPS = 800
 """Of every row: the networks are those of table 2, the runs are shorter."""
 

@@ -6,21 +6,25 @@ its knowledge of z2, which ``full \ principal`` or importance sampling estimates
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import copy
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
+from filelock import FileLock
 from torch import nn
 
 from setminus.datasets.images import from_signed_nchw
+from setminus.nn.checkpoints import load_checkpoint, save_checkpoint
 from setminus.nn.cyclegan import CycleGAN
 from setminus.nn.passes import Precision
-from setminus.nn.training import Outcome
+from setminus.nn.training import Outcome, TrainingConfig
 from setminus.transfer.fitting import strip_png
 from setminus.transfer.networks import translate
 from setminus.transfer.transfer_task import TransferConfig, TransferTask
-from setminus_paper.run import train_run
+from setminus_paper.run import steps_here, train_on_machine, train_run
 from setminus_paper.transfer.evaluation import TransferJudge
 
 __all__ = ["JOB", "ROWS", "Row", "Source", "Translation", "translated"]
@@ -74,27 +78,33 @@ def translated(
     *,
     log_ratio: nn.Module | None,
     seed: int,
-    plain_steps: int = 0,
+    plain_share: float = 0.0,
+    shared: str = "",
 ) -> dict[str, Any]:
     """Train one row on the images of both domains, and score it along the way.
 
-    `log_ratio` is that of z2 in the generators' loss; None is plain CycleGAN, as are the first `plain_steps`. Returns
-    plain JSON: `z1`, `z2` and others as means over the last evaluations, `curves` and `losses` by step, `samples` as
-    PNG in base64.
+    `log_ratio` is that of z2 in the generators' loss; None is plain CycleGAN, as is a first share of the steps. Rows
+    with the same name of what is `shared` have these in common: the first row keeps them for the others. Returns plain
+    JSON: `z1`, `z2` and others as means over the last evaluations, `curves` and `losses` by step, `samples` as PNG in
+    base64.
     """
-    task = TransferTask(
-        networks,
-        *domains,
-        TransferConfig(
-            batch_size=size.batch_size,
-            rate=size.rate,
-            seed=seed,
-            plain_steps=plain_steps,
-        ),
-        log_ratio=log_ratio,
-        judge=judge,
-    )
-    outcome, _ = train_run(
+    plain_steps = round(plain_share * steps_here(size.steps))
+    config = TransferConfig(batch_size=size.batch_size, rate=size.rate, seed=seed, plain_steps=plain_steps)
+    task = TransferTask(networks, *domains, config, log_ratio=log_ratio, judge=judge)
+
+    def begin(folder: Path, training: TrainingConfig) -> None:
+        plain = folder.parent.parent / shared / str(seed)
+        plain.parent.mkdir(parents=True, exist_ok=True)
+        # another process may be about to train the same
+        with FileLock(f"{plain}.lock"):
+            copied = TransferTask(copy.deepcopy(networks), *domains, config, judge=judge)
+            train_on_machine(copied, replace(training, steps=plain_steps), folder=plain, resume=True)
+        step, state = load_checkpoint(plain)
+        if log_ratio is not None:
+            state["modules"]["log_ratio"] = dict(log_ratio.state_dict())
+        save_checkpoint(folder, step, state)
+
+    outcome, precision = train_run(
         task,
         str(seed),
         steps=size.steps,
@@ -102,9 +112,11 @@ def translated(
         log_every=size.evaluate_every,
         evaluate_every=size.evaluate_every,
         precision=size.precision,
+        begin=begin if shared and plain_steps else None,
     )
     return {
         **_scores(outcome),
+        "precision": precision,
         "losses": {name: [round(entry[name], 4) for entry in outcome.history] for name in outcome.history[0]},
         "seconds_per_step": round(outcome.seconds / outcome.steps, 4),
         "samples": _samples(networks, judge),

@@ -1,7 +1,8 @@
 """Tables 2 and 6 on painted squares in place of faces: the upper half is z1, the lower z2."""
 
 import json
-from functools import lru_cache
+from dataclasses import replace
+from functools import lru_cache, partial
 
 import numpy as np
 import pytest
@@ -10,13 +11,16 @@ pytest.importorskip("torch")
 
 import torch
 from setminus_paper.data.celeba import CELEBA, CELEBA_GH
+from setminus_paper.run import Machine, Run, execute
 from setminus_paper.transfer import faces, table2, table6
 from setminus_paper.transfer.faces import Size
 from setminus_paper.transfer.translation import ROWS, Translation
 
+from setminus.core.importance import effective_sample_size
 from setminus.datasets.split import Split
 from setminus.records import BESIDE
 from setminus.transfer.domain_classifiers import ClassifierConfig
+from setminus.transfer.transfer_task import TransferTask
 
 SIZE = Size(
     pixels=32,
@@ -55,7 +59,16 @@ def painted_faces():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(faces, "load_celeba", painted)
         yield
-    for cached in ("load_faces", "full", "principal", "judges", "group_features", "_coarse_groups"):
+    for cached in (
+        "load_faces",
+        "full",
+        "principal",
+        "judges",
+        "group_features",
+        "_coarse_groups",
+        "importance",
+        "separate_principal",
+    ):
         getattr(faces, cached).cache_clear()
 
 
@@ -97,7 +110,7 @@ def test_without_a_principal_classifier_the_ratio_would_tell_both():
     """The negative control: what the full classifier says of the mixed groups is not the hair alone."""
     found = faces.load_faces(CELEBA_GH, SIZE.pixels, 0)
     full = faces.full(found, SIZE.classifier)
-    orthogonal = faces.log_ratio(ROWS["orthogonal_oracle"], found, SIZE.classifier, 1e6)
+    orthogonal = faces.log_ratio(ROWS["orthogonal_oracle"], found, replace(SIZE, clamp=1e6))
 
     def spread(means):
         a, other_a, other_b, b = means
@@ -114,6 +127,64 @@ def test_without_a_principal_classifier_the_ratio_would_tell_both():
     assert spread(taken_out) < 0.5 * spread(alone)
 
 
+def test_rows_of_a_seed_share_the_plain_steps_and_give_what_they_would_alone(tmp_path, monkeypatch):
+    trained = []
+    step = TransferTask.step
+
+    def counted(self, loop):
+        trained.append((loop.index, "log_ratio" in self.modules))
+        step(self, loop)
+
+    monkeypatch.setattr(TransferTask, "step", counted)
+    size = replace(SIZE, short_steps=None)
+    methods = ("vanilla", "orthogonal_oracle")
+    rows = [partial(faces.measure, table="table2", method=one, size=size, shared="plain") for one in methods]
+    runs = [Run("table2", {"method": one}, (0,), row) for one, row in zip(methods, rows, strict=True)]
+    found = execute(runs, tmp_path / "records.jsonl", machine=Machine(checkpoints=tmp_path / "checkpoints"))
+    # two plain steps of four, by the first row alone
+    assert trained == [(0, False), (1, False), (2, False), (3, False), (2, True), (3, True)]
+    for record, method in zip(found, methods, strict=True):
+        alone = next(faces.measure((0,), table="table2", method=method, size=size))
+        for key in ("curves", "losses", "z1", "z2", "fid"):
+            assert record["metrics"][key] == alone[key]
+
+
+def test_the_papers_oracle_is_two_networks():
+    found = faces.load_faces(CELEBA_GH, SIZE.pixels, 0)
+    ratio = faces.log_ratio(faces.FACE_ROWS[faces.PAIR], found, SIZE, pair=True)
+    assert ratio.full is not ratio.principal
+    means = faces.by_group(ratio, found)["mean"]
+    assert means[0] > means[3] + 0.5
+    with_pair, without = ({run.config["method"] for run in table2.plan(scale, (0,))} for scale in ("large", "quick"))
+    assert with_pair - without == {faces.PAIR}
+
+
+def test_weights_of_importance_are_cut_and_their_effective_sample_size_is_recorded():
+    found = faces.load_faces(CELEBA_GH, SIZE.pixels, 0)
+    whole, cut = (faces.importance(found, SIZE.classifier, limit) for limit in (None, 1.5))
+    assert cut.mean() == pytest.approx(1)
+    assert whole.max() / whole.mean() > cut.max()
+    assert effective_sample_size(cut) > effective_sample_size(whole)
+    metrics = measured("importance_oracle")["importance"]
+    assert metrics == {"rows": len(whole), "effective_rows": pytest.approx(effective_sample_size(whole), abs=0.1)}
+
+
+def test_judges_are_scored_on_every_group():
+    by_group = measured("vanilla")["judges_by_group"]
+    assert {*by_group} == {"z1", "z2"}
+    for z, own in by_group.items():
+        assert {*own} == {*faces.GROUPS}
+        assert np.mean([*own.values()]) == pytest.approx(measured("vanilla")["judges"][z], abs=1e-3)
+
+
+def test_the_large_size_begins_with_the_rows_that_are_compared():
+    planned = [(run.config["method"], run.seeds) for run in table2.plan("large", (0, 1))]
+    assert planned[:2] == [("vanilla", (0,)), ("orthogonal_oracle", (0,))]
+    assert planned[-2:] == [("vanilla", (1,)), ("orthogonal_oracle", (1,))]
+    assert {method for method, _ in planned} == {*table2.METHODS}
+    assert len({run.config["translation"]["steps"] for run in table2.plan("large", (0,))}) == 1
+
+
 def test_a_ratio_without_variance_is_refused():
     class Diverged(torch.nn.Module):
         def forward(self, images):
@@ -126,7 +197,7 @@ def test_a_ratio_without_variance_is_refused():
 
 def test_an_oracles_classifiers_are_of_one_network_which_no_judge_is():
     found = faces.load_faces(CELEBA_GH, SIZE.pixels, 0)
-    ratio = faces.log_ratio(ROWS["orthogonal_oracle"], found, SIZE.classifier, 9.0)
+    ratio = faces.log_ratio(ROWS["orthogonal_oracle"], found, SIZE)
     assert ratio.full.column is ratio.principal.column
     known = [ratio.full.column, *faces.judges(found, SIZE.classifier)]
     assert len({id(network) for network in known}) == 3

@@ -6,8 +6,9 @@ import scipy.linalg
 
 torch = pytest.importorskip("torch")
 
-from setminus_paper.transfer.fid import ClassifierFeatures, frechet_distance  # noqa: E402
+from setminus_paper.transfer.fid import WEIGHTS, ClassifierFeatures, Inception, frechet_distance  # noqa: E402
 
+from setminus.errors import UserError  # noqa: E402
 from setminus.nn.networks import PhotoClassifier  # noqa: E402
 
 
@@ -54,5 +55,28 @@ def test_inception_says_what_to_install(monkeypatch):
     import torchmetrics.image.fid as module
 
     monkeypatch.setattr(module, "_TORCH_FIDELITY_AVAILABLE", False)
-    with pytest.raises(ImportError, match="pip install torch-fidelity"):
-        frechet_distance(images(5, 0), images(5, 1))
+    with pytest.raises(UserError, match="pip install torch-fidelity"):
+        Inception()
+
+
+def test_inception_takes_the_weights_of_the_user(monkeypatch, tmp_path):
+    import torchmetrics.image.fid as module
+
+    seen = []
+
+    class Network(torch.nn.Module):
+        def __init__(self, feature, feature_extractor_weights_path):
+            super().__init__()
+            seen.append(feature_extractor_weights_path)
+            if feature_extractor_weights_path is None:
+                raise OSError("no route to host")
+            self.inception = Pooled()
+
+    monkeypatch.setattr(module, "FrechetInceptionDistance", Network)
+    monkeypatch.setenv("SETMINUS_DATA", str(tmp_path))
+    with pytest.raises(UserError, match="no route to host"):
+        Inception()
+    (tmp_path / WEIGHTS).parent.mkdir(parents=True)
+    (tmp_path / WEIGHTS).touch()
+    assert Inception()(images(5, 0)).shape == (5, 9)
+    assert seen == [None, str(tmp_path / WEIGHTS)]
