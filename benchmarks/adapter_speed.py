@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from setminus_paper.run import source_commit
 from sklearn.neural_network import MLPClassifier
 from threadpoolctl import threadpool_limits
 
+from benchmarks.provenance import provenance
 from setminus.adaptation.adapter import OrthogonalAdapter
 from setminus.adaptation.adapter_parameters import Method
 from setminus.progress import Event, listen
-from setminus.records import append_record, versions
+from setminus.records import append_record
 
 Floats = NDArray[np.float64]
 
@@ -46,9 +46,7 @@ def run(records: Path, repeats: int = 3, epochs: int = EPOCHS) -> dict[str, Any]
         "name": "adapter speed",
         "config": {"rows": ROWS, "features": FEATURES, "width": WIDTH, "batch": BATCH, "epochs": epochs, "threads": 1},
         "seed": 0,
-        "versions": versions("torch"),
-        "commit": source_commit(),
-        "command": COMMAND,
+        **provenance(COMMAND, "torch"),
         "metrics": metrics,
         "seconds": round(time.perf_counter() - begin, 3),
     }

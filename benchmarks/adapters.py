@@ -17,18 +17,19 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from setminus_paper.run import Failure, source_commit, spread
+from setminus_paper.run import Failure, spread
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 from threadpoolctl import threadpool_limits
 
 from benchmarks.adapter_settings import SETTINGS, Rows, Setting, part_of, rows_of
 from benchmarks.libraries import load, skada
+from benchmarks.provenance import provenance
 from benchmarks.resuming import existing_keys
 from benchmarks.rlsbench import rlsbench
 from setminus.adaptation.adapter import OrthogonalAdapter
 from setminus.adaptation.label_shift import calibrator, class_frequencies, maximum_likelihood_prior
-from setminus.records import append_record, versions
+from setminus.records import append_record
 
 Key = tuple[str, float, str, int]
 Predict = Callable[[Rows, int], NDArray[np.int64]]
@@ -55,7 +56,7 @@ def run(
             missing = [name for name in names or METHODS if (*setting, name, seed) not in done]
             if missing:
                 tasks.append((setting, seed, tuple(missing)))
-    shared = {"versions": versions("quapy", "skada", "torch"), "commit": source_commit(), "command": COMMAND}
+    shared = provenance(COMMAND, "quapy", "skada", "torch")
     for place, outcome in spread(measured, tasks, jobs):
         setting, seed, _ = tasks[place]
         if isinstance(outcome, Failure):

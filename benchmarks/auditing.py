@@ -18,6 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.provenance import provenance
+
 RECORDS = Path("results/auditing/records.jsonl")
 ROWS, GROUP, REPEATS = 50_000_000, 1 << 20, 3
 BARS = {"ratio": 1.5, "peak MiB": 1024}
@@ -50,7 +52,7 @@ print(json.dumps({"seconds": seconds, "cpu seconds": cpu, "peak MiB": int(peak.s
 
 def run(rows: int = ROWS, records: Path = RECORDS, repeats: int = REPEATS, seed: int = 0) -> dict[str, dict[str, Any]]:
     """Make each file, read and audit it in turns, print a line for each and append a record."""
-    from setminus.records import append_record, versions
+    from setminus.records import append_record
 
     start = time.perf_counter()
     found: dict[str, dict[str, Any]] = {}
@@ -75,8 +77,7 @@ def run(rows: int = ROWS, records: Path = RECORDS, repeats: int = REPEATS, seed:
             "name": "auditing",
             "config": {"rows": rows, "row_group": GROUP, "repeats": repeats, "bars": BARS},
             "seed": seed,
-            "versions": versions("pyarrow"),
-            "command": f"python -m benchmarks auditing --rows {rows}",
+            **provenance(f"python -m benchmarks auditing --rows {rows}", "pyarrow"),
             "metrics": found,
             "seconds": round(time.perf_counter() - start, 3),
         },

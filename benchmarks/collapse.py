@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from setminus_paper.run import source_commit
 from setminus_paper.tables import to_frame
 from sklearn.utils import check_random_state
 
 from benchmarks.adapter_settings import Rows, Setting, rows_of
+from benchmarks.provenance import provenance
 from benchmarks.resuming import existing_keys
 from setminus.adaptation.automatic import MASS, common_scale, network_logits
 from setminus.adaptation.domain_rows import held_out_rows
@@ -30,7 +30,7 @@ from setminus.adaptation.small_networks import adapted
 from setminus.adaptation.vada import VadaConfig
 from setminus.charts.chart import Chart, Dots
 from setminus.charts.picture import draw
-from setminus.records import append_record, read_records, versions
+from setminus.records import append_record, read_records
 
 Key = tuple[str, float, str, int]
 
@@ -55,7 +55,7 @@ def run(seeds: Sequence[int], records: Path, again: str | None = None) -> None:
     """Run missing variants and append their records."""
     done = existing_keys(records, _key, again)
     torch.set_num_threads(1)
-    shared = {"versions": versions("torch"), "commit": source_commit(), "command": "python -m benchmarks collapse"}
+    shared = provenance("python -m benchmarks collapse", "torch")
     for seed in seeds:
         for setting in SETTINGS:
             for name in VARIANTS:

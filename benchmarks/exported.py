@@ -18,12 +18,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from threadpoolctl import threadpool_limits
 
+from benchmarks.provenance import provenance
 from setminus import export_onnx, onnx_inputs
 from setminus.commands.fit import FitConfig, PrincipalKind
 from setminus.commands.fitting import fit_table
 from setminus.datasets.tabular import adult_table
 from setminus.export.onnx import sample_rows
-from setminus.records import append_record, versions
+from setminus.records import append_record
 from setminus.tables.columns import coded_text
 
 ROWS, BLOCK, RANDOM_ROWS = 1_000_000, 100_000, 10_000
@@ -57,8 +58,7 @@ def run(records: Path, rows: int = ROWS) -> dict[str, dict[str, float]]:
             "name": "exported",
             "config": {"rows": rows, "block": BLOCK, "random_rows": RANDOM_ROWS, "bars": BARS},
             "seed": 1,
-            "versions": versions("onnx", "onnxruntime", "skl2onnx", "pyarrow"),
-            "command": "python -m benchmarks exported",
+            **provenance("python -m benchmarks exported", "onnx", "onnxruntime", "skl2onnx", "pyarrow"),
             "metrics": found,
             "seconds": time.perf_counter() - start,
         },

@@ -15,10 +15,11 @@ import pyarrow as pa
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
+from benchmarks.provenance import provenance
 from setminus.commands.monitor import MonitorConfig
 from setminus.commands.monitored_drift import find_drift
 from setminus.commands.monitored_rows import MonitoredRows
-from setminus.records import append_record, versions
+from setminus.records import append_record
 
 RECORDS = Path("results/monitoring/records.jsonl")
 REFERENCE, SIZES, DRIFTS = 5000, (200, 1000, 5000), (0.05, 0.1, 0.15, 0.2, 0.3)
@@ -50,8 +51,7 @@ def run(records: Path = RECORDS, simulations: int = SIMULATIONS, seed: int = 0, 
                 "max_drift": MonitorConfig("", "", ()).max_drift,
             },
             "seed": seed,
-            "versions": versions("pyarrow"),
-            "command": "python -m benchmarks monitoring",
+            **provenance("python -m benchmarks monitoring", "pyarrow"),
             "metrics": found,
             "seconds": round(time.perf_counter() - start, 3),
         }

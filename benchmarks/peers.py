@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from setminus_paper.run import source_commit
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss, roc_auc_score
 from threadpoolctl import threadpool_limits
 
 from benchmarks import libraries
 from benchmarks.libraries import ITERATIONS, Answer
 from benchmarks.linear_post import linear_post
+from benchmarks.provenance import provenance
 from benchmarks.resuming import existing_keys
 from benchmarks.splits import Part, Task, split
 from setminus import (
@@ -39,7 +39,7 @@ from setminus import (
 )
 from setminus.core.certificate import noise_floor
 from setminus.core.gaps import count_table
-from setminus.records import append_record, versions
+from setminus.records import append_record
 
 SEEDS = 10
 TOLERANCES = (0.01, 0.02, 0.05, 0.1, 0.2)
@@ -151,8 +151,7 @@ def run_method(task: Task, method: Method, protocol: Mapping[str, str]) -> list[
     """The records of one method on one split."""
     shared = {
         "seed": task.seed,
-        "versions": versions("fairlearn", "aif360", "oxonfair", "error-parity"),
-        "commit": source_commit(),
+        **provenance("python -m benchmarks peers", "fairlearn", "aif360", "oxonfair", "error-parity"),
     }
     config = {
         **protocol,

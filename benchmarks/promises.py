@@ -26,13 +26,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from benchmarks.provenance import provenance
 from benchmarks.resuming import existing_keys
 from setminus.auditing.rates import bootstrap_tables, gap_interval, rate_interval
 from setminus.core import Constraint
 from setminus.core.certificate import p_value
 from setminus.core.differences import score_p_value
 from setminus.core.gaps import equalized_odds_from_table
-from setminus.records import append_record, read_records, versions
+from setminus.records import append_record, read_records
 
 Floats = NDArray[np.float64]
 
@@ -71,8 +72,7 @@ def run(records: Path, sets: int = 1000, again: str | None = None, only: str = "
             "name": name,
             "config": config,
             "seed": 0,
-            "versions": versions(),
-            "command": "python -m benchmarks promises",
+            **provenance("python -m benchmarks promises"),
             "metrics": metrics,
             "seconds": time.perf_counter() - start,
         }

@@ -17,6 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.provenance import provenance
+
 RECORDS = Path("results/scaling/records.jsonl")
 FIRST, MOST = 100_000, 25_600_000
 GROUP = 1 << 18
@@ -37,7 +39,7 @@ print(json.dumps({"seconds": seconds, "cpu_seconds": cpu, "peak": int(peak.split
 
 def run(most: int = MOST, records: Path = RECORDS, first: int = FIRST, seed: int = 0) -> list[dict[str, Any]]:
     """Double the rows from `first` to `most`; print a line for each command and append a record after each size."""
-    from setminus.records import append_record, versions
+    from setminus.records import append_record
 
     found = []
     print("| rows | command | seconds | CPU microseconds a row | peak MiB | peak bytes a row |", flush=True)
@@ -57,8 +59,7 @@ def run(most: int = MOST, records: Path = RECORDS, first: int = FIRST, seed: int
             "name": "scaling",
             "config": {"rows": rows, "row_group": GROUP},
             "seed": seed,
-            "versions": versions("numba", "pyarrow"),
-            "command": f"python -m benchmarks scaling --rows {most}",
+            **provenance(f"python -m benchmarks scaling --rows {most}", "numba", "pyarrow"),
             "metrics": costs,
             "seconds": round(time.perf_counter() - start, 3),
         }

@@ -20,6 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.provenance import provenance
+
 RECORDS = Path("results/scoring/records.jsonl")
 ROWS = 50_000_000
 GROUP = 1 << 20
@@ -75,13 +77,13 @@ def run(rows: int = ROWS, repeats: int = 3, records: Path | None = RECORDS, fold
         result = Result(_middle(costs["score"]), _middle(costs["rewrite"]), difference(scored))
     print(table(result, rows))
     if records is not None:
-        from setminus.records import append_record, versions
+        from setminus.records import append_record
 
         record = {
             "name": "scoring",
             "config": {"rows": rows, "row_group": GROUP, "repeats": repeats, "statistic": "median", "classes": 2},
             "seed": 0,
-            "versions": versions("numba", "pyarrow"),
+            **provenance("python -m benchmarks scoring", "numba", "pyarrow"),
             "metrics": {**asdict(result), "ratio": result.ratio, "met": result.met},
             "seconds": round(time.perf_counter() - start, 3),
         }

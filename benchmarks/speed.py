@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.provenance import provenance
 from setminus import orthogonalize
 from setminus.core import orthogonalize as one_pass
-from setminus.records import append_record, versions
+from setminus.records import append_record
 
 RECORDS = Path("results/speed/records.jsonl")
 SHAPES = ((5_000_000, 2), (2_000_000, 10), (200_000, 100))
@@ -72,7 +73,7 @@ def run(repeats: int = 9, records: Path = RECORDS, shapes: Sequence[tuple[int, i
         "name": "speed",
         "config": {"shapes": shapes, "repeats": repeats, "statistic": "minimum", "load_before": load},
         "seed": 0,
-        "versions": versions("numba"),
+        **provenance("python -m benchmarks speed", "numba"),
         "metrics": {r.name: {**asdict(r), "ratio": r.ratio, "met": r.met} for r in found},
         "seconds": round(time.perf_counter() - start, 3),
     }

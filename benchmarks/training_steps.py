@@ -15,6 +15,7 @@ from pathlib import Path
 import torch
 from torch.nn.functional import cross_entropy
 
+from benchmarks.provenance import provenance
 from benchmarks.speed import Ratio, in_turns, table
 from setminus.adaptation.vada import VadaConfig, VadaNetworks, vada_step
 from setminus.nn.cyclegan import CycleGAN, CycleGANWeights, DigitDiscriminator, DigitGenerator, cyclegan_step
@@ -30,7 +31,7 @@ from setminus.nn.losses import (
 )
 from setminus.nn.networks import AdaptationNetwork, DomainDiscriminator, seeded
 from setminus.nn.passes import Precision, adam, autocast, fast_precision, prepare, running_statistics_kept
-from setminus.records import append_record, versions
+from setminus.records import append_record
 
 RECORDS = Path("results/training_steps/records.jsonl")
 
@@ -66,7 +67,7 @@ def run(repeats: int = 5, records: Path | None = RECORDS, sizes: Sizes | None = 
             "name": "training_steps",
             "config": {**config, "statistic": "median", "fast_precision": precision, "amx": has_amx()},
             "seed": 0,
-            "versions": {**versions(), "torch": torch.__version__},
+            **provenance("python -m benchmarks training_steps", "torch"),
             "metrics": {r.name: {**asdict(r), "ratio": r.ratio, "met": r.met} for r in found},
             "seconds": round(time.perf_counter() - start, 3),
         }

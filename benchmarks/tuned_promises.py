@@ -32,11 +32,12 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks.fairness_sets import load
 from benchmarks.promises import BASE_RATE, GROUPS, ROWS, TOLERANCE, group_shares
+from benchmarks.provenance import provenance
 from benchmarks.resuming import existing_keys
 from setminus import TunedOrthogonalClassifier
 from setminus.auditing.rates import rate_interval
 from setminus.core.gaps import count_table, equalized_odds_from_table
-from setminus.records import append_record, read_records, versions
+from setminus.records import append_record, read_records
 
 Floats = NDArray[np.float64]
 
@@ -68,8 +69,7 @@ def run(records: Path, sets: int = 1000, again: str | None = None, only: str = "
             "name": name,
             "config": config,
             "seed": config.get("part", config.get("split")),
-            "versions": versions(),
-            "command": "python -m benchmarks promises",
+            **provenance("python -m benchmarks promises"),
             "metrics": found,
             "seconds": round(time.perf_counter() - start, 3),
         }

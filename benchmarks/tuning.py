@@ -18,8 +18,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
+from benchmarks.provenance import provenance
 from setminus import GroupPrincipal, ProxyPrincipal, TunedOrthogonalClassifier
-from setminus.records import append_record, versions
+from setminus.records import append_record
 
 ROWS, FEATURES, GROUPS = 500_000, 20, 9
 BARS = {"default": 1.5, "f1": 2.0, "memory": 3.0}
@@ -47,8 +48,7 @@ def run(records: Path, rows: int = ROWS) -> dict[str, float]:
             "name": f"tuning, {name}",
             "config": {"rows": rows, "features": FEATURES, "groups": GROUPS, "bars": BARS},
             "seed": 0,
-            "versions": versions(),
-            "command": "python -m benchmarks tuning",
+            **provenance("python -m benchmarks tuning"),
             "metrics": {**metrics, "seconds": dict(seconds)},
             "seconds": sum(seconds.values()),
         }

@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 import torch
 from setminus_paper.pages import markdown_table
-from setminus_paper.run import source_commit
 from threadpoolctl import threadpool_limits
 
 from benchmarks.adapter_settings import SETTINGS, Setting, part_of, rows_of
 from benchmarks.adapters_page import VERDICT_HEADS, judged
+from benchmarks.provenance import provenance
 from benchmarks.resuming import existing_keys
 from setminus.adaptation.prior_correction import PriorCorrectedClassifier
 from setminus.commands.adapt import AdaptConfig, AdaptMethod, compared, corrected_model, fitted, requested_model
 from setminus.commands.table_roles import Domains
-from setminus.records import append_record, read_records, versions
+from setminus.records import append_record, read_records
 
 COMMAND = "python -m benchmarks verdicts"
 METHODS: tuple[AdaptMethod, ...] = ("auto", "vada_orthogonal")
@@ -39,7 +39,7 @@ def run(
     """Run missing settings and append their records, then print the table."""
     done = existing_keys(records, key)
     torch.set_num_threads(1)
-    shared = {"versions": versions("torch"), "commit": source_commit(), "command": COMMAND}
+    shared = provenance(COMMAND, "torch")
     for seed in seeds:
         for setting in settings:
             missing = [method for method in methods if (*setting, method, seed) not in done]
