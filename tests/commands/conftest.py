@@ -7,6 +7,8 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from setminus.commands import main
+from setminus.estimators.principals import ProxyPrincipal
+from setminus.estimators.tuned import TunedOrthogonalClassifier
 
 
 @dataclass
@@ -18,9 +20,16 @@ class Done:
 
 @pytest.fixture(scope="module", autouse=True)
 def small_work():
-    """Fit 20 trees by default, and score by one Dask worker: what a command reads, writes and says does not change."""
+    """Small defaults and one Dask worker: what a command reads, writes and says does not change."""
+    small = {
+        HistGradientBoostingClassifier: ("max_iter", 20),
+        TunedOrthogonalClassifier: ("cv", 2),
+        ProxyPrincipal: ("cv", 2),
+    }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(HistGradientBoostingClassifier.__init__.__kwdefaults__, "max_iter", 20)
+        for kind, (name, value) in small.items():
+            assert name in kind.__init__.__kwdefaults__
+            patch.setitem(kind.__init__.__kwdefaults__, name, value)
         patch.setattr("setminus.scale.dask_parts.WORKERS", 1)
         yield
 

@@ -112,22 +112,22 @@ def test_a_traceback_is_there_for_who_asks():
 
 
 @pytest.mark.data
-def test_the_demo_keeps_accuracy_narrows_the_gap_and_ends_with_its_page(tmp_path):
+def test_the_demo_keeps_accuracy_narrows_the_gap_and_ends_with_its_page(tmp_path, command):
     try:
         fetch("adult.data")
     except DataUnavailableError as error:
         pytest.skip(str(error))
     out, picture = tmp_path / "report", tmp_path / "adult.png"
-    done = run("demo", "--parts", "fairness,theory", "--out", out, "--picture", picture)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == str(out / "index.html")
+    done = command("demo", "--parts", "fairness,theory", "--out", out, "--picture", picture)
+    assert done.code == 0, done.err
+    assert done.out.splitlines()[-1] == str(out / "index.html")
     assert (out / "index.html").stat().st_size > 1_000_000
     assert picture.stat().st_size < 150_000
     files = {"records.jsonl", *(f"{name}/records.jsonl" for name in THEORY), "index.html"}
     assert {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()} == files
     page = (out / "index.html").read_text()
     assert all(f"setminus reproduce {name}" in page for name in THEORY)
-    assert "Figure 1" in done.stdout
+    assert "Figure 1" in done.out
 
     (record,) = read_records(out / "records.jsonl")
     before, formula, tuned = (model["audit"] for model in record["metrics"]["models"])

@@ -111,13 +111,19 @@ def test_the_audit_counts_what_the_model_decides(command, table, scored, name, p
             assert f"--positive {positive}" in refused.err
 
 
-def test_both_engines_write_the_same(scored):
+def test_both_engines_write_the_same_and_leave_values_as_they_stand(command, table, scored, folder):
+    scored("0 and 1", "0", "csv")
+    ids = ["007", "0123", "12345678901234567890123", "NA", "", " x"]
+    table.head(6).assign(id=ids).to_csv(folder / "some.csv", index=False)
     files = []
     for engine in ("arrow", "dask"):
-        _, file = scored("0 and 1", "0", "csv", "--engine", engine)
-        files.append(file.read_bytes())
+        out = folder / f"{engine}.csv"
+        done = command("apply", folder / "0 and 1 0.skops", folder / "some.csv", "--out", out, "--engine", engine)
+        assert done.code == 0, done.err
+        files.append(out.read_bytes())
     assert files[0] == files[1]
     assert b'"proba_not 0","proba_0","prediction"' in files[0]
+    assert pd.read_csv(out, dtype=str, keep_default_na=False)["id"].tolist() == ids
 
 
 def test_a_limit_that_the_decisions_break_ends_with_1(command, scored):

@@ -10,7 +10,8 @@ from setminus import ImportanceWeightedClassifier, OrthogonalClassifier, TunedOr
 PLAIN = OrthogonalClassifier(LogisticRegression(), principal=DummyClassifier())
 BY_COLUMN = OrthogonalClassifier(LogisticRegression(), principal_columns=[0])
 # the interface does not depend on the size of the search
-TUNED = TunedOrthogonalClassifier(LogisticRegression(), sensitive_columns=[0], strengths=[0, 1], cv=2)
+SMALL = {"strengths": [0, 1], "cv": 2, "group_offsets": False}
+TUNED = TunedOrthogonalClassifier(LogisticRegression(), sensitive_columns=[0], **SMALL)
 WEIGHTED = ImportanceWeightedClassifier(LogisticRegression(), principal=DummyClassifier())
 
 

@@ -17,8 +17,8 @@ from torch.nn.functional import cross_entropy
 from setminus.nn.passes import Batches
 from setminus.nn.training import Task, TrainingConfig, train
 
-KILLS = 8
-CONFIG = TrainingConfig(steps=36, seed=3, clip=1.0, ema=0.9, log_every=1, evaluate_every=5, checkpoint_every=2)
+KILLS = 4
+CONFIG = TrainingConfig(steps=20, seed=3, clip=1.0, ema=0.9, log_every=1, evaluate_every=5, checkpoint_every=2)
 
 
 class Fit(Task):

@@ -86,7 +86,7 @@ def stopped(tmp_path):
     return tmp_path
 
 
-def test_eight_kills_leave_no_trace(tmp_path):
+def test_kills_leave_no_trace(tmp_path):
     done = subprocess.run(
         [sys.executable, SCRIPT, tmp_path],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
@@ -96,14 +96,14 @@ def test_eight_kills_leave_no_trace(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert found["kills"] == 8
+    assert found["kills"] == 4
     # without this the renames would not have been tried at all
     assert found["while_writing"] > 0
     assert tensors(tmp_path / "killed") == tensors(tmp_path / "whole")
     assert entries(tmp_path / "killed") == entries(tmp_path / "whole")
-    assert [entry["step"] for entry in entries(tmp_path / "killed")[0]] == list(range(1, 37))
+    assert [entry["step"] for entry in entries(tmp_path / "killed")[0]] == list(range(1, 21))
     assert sorted(p.name for p in (tmp_path / "killed").iterdir()) == [
-        "checkpoint-000000036.safetensors",
+        "checkpoint-000000020.safetensors",
         "checkpoint.json",
     ]
 
