@@ -181,15 +181,15 @@ def test_shares_are_those_of_the_rows(n_classes, weighted):
     proba = rng.dirichlet(np.ones(n_classes), size=300)
     weight = rng.uniform(size=300) if weighted else np.ones(300)
     rows = read_scored(y, proba, np.array(["a", "b"])[group], sample_weight=weight if weighted else None)
-    found = score_histograms(rows, n_bins=7)
+    found = score_histograms(rows)
     assert [(one.group, one.label) for one in found] == [(g, c) for c in range(n_classes) for g in "ab"]
     for one in found:
         held = (y == one.label) & (group == "ab".index(one.group))
         # two classes: of the second, whatever the row's label is
         score = proba[:, 1 if n_classes == 2 else one.label]
-        np.testing.assert_allclose(one.edges, np.arange(8) / 7)
-        for k in range(7):
-            inside = held & (score >= k / 7) & (score < (k + 1) / 7)
+        np.testing.assert_allclose(one.edges, np.arange(51) / 50)
+        for k in range(50):
+            inside = held & (score >= k / 50) & (score < (k + 1) / 50)
             assert one.share[k] == pytest.approx(weight[inside].sum() / weight[held].sum())
 
 

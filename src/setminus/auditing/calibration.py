@@ -44,11 +44,10 @@ _PARTS = 50
 """Of 0 to 1, in score histograms; each fine bin lies in one of them."""
 
 _FINER = 50
-_EDGES = np.linspace(0, 1, _PARTS * _FINER + 1)
-# those of `score_histograms` to the last bit
-_EDGES[::_FINER] = np.linspace(0, 1, _PARTS + 1)
+_ROUNDING = 1e-9
+"""Fine bins end this share of their width early: a score such as 0.06 begins a bin, however its product is rounded."""
 _SHIFT = 52 - 7
-_LOWEST, _HIGHEST = np.array([2.0**-24, _EDGES[_FINER]]).view(np.int64) >> _SHIFT
+_LOWEST, _HIGHEST = np.array([2.0**-24, 1 / _PARTS]).view(np.int64) >> _SHIFT
 _TAIL = int(_HIGHEST - _LOWEST) + 1
 
 N_BINS = 2 * _TAIL + (_PARTS - 2) * _FINER
@@ -249,26 +248,18 @@ class ScoreHistogram:
     share: NDArray[np.float64]
 
 
-def score_histograms(rows: Scored, *, n_bins: int = 50) -> tuple[ScoreHistogram, ...]:
-    """Histograms by group and label; a cell without rows has none.
-
-    Parameters
-    ----------
-    rows : Scored
-    n_bins : int
-
-    Returns
-    -------
-    tuple of ScoreHistogram
+def score_histograms(rows: Scored) -> tuple[ScoreHistogram, ...]:
+    """Histograms by group and label, in 50 bins; a cell without rows has none.
 
     Examples
     --------
     >>> from setminus.auditing.rates import read_scored
     >>> rows = read_scored([0, 1, 1], [0.1, 0.2, 0.9], ["f", "m", "m"])
-    >>> score_histograms(rows, n_bins=2)[1].share.tolist()
-    [0.5, 0.5]
+    >>> share = score_histograms(rows)[1].share
+    >>> share.nonzero()[0].tolist(), share[share > 0].tolist()
+    ([10, 45], [0.5, 0.5])
     """
-    edges = np.linspace(0, 1, n_bins + 1)
+    edges, parts = np.linspace(0, 1, _PARTS + 1), _parts()
     histograms = []
     for c, label in enumerate(rows.classes):
         score = rows.proba[:, 1 if len(rows.classes) == 2 else c]
@@ -276,7 +267,7 @@ def score_histograms(rows: Scored, *, n_bins: int = 50) -> tuple[ScoreHistogram,
             held = (rows.y == c) & (rows.group == g)
             weight = None if rows.weight is None else rows.weight[held]
             # a probability may leave [0, 1] by a rounding error
-            counts = np.histogram(np.clip(score[held], 0, 1), bins=edges, weights=weight)[0]
+            counts = np.bincount(parts[score_bins(np.clip(score[held], 0, 1))], weight, _PARTS)
             if counts.sum() > 0:
                 histograms.append(ScoreHistogram(group, label, edges, counts / counts.sum()))
     return tuple(histograms)
@@ -291,11 +282,8 @@ def score_bins(score: Floats) -> NDArray[np.intp]:
     >>> first, second - first == last - second + 1, last == N_BINS - 1
     (0, True, True)
     """
-    place = (score * (_PARTS * _FINER)).astype(np.intp)
+    place = (score * (_PARTS * _FINER) + _ROUNDING).astype(np.intp)
     np.minimum(place, _PARTS * _FINER - 1, out=place)
-    # the product is rounded
-    place -= score < _EDGES[place]
-    place += score >= _EDGES[1:][place]
     low, high = np.flatnonzero(place < _FINER), np.flatnonzero(place >= (_PARTS - 1) * _FINER)
     place += _TAIL - _FINER
     place[low] = _tail(score[low])
