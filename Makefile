@@ -14,7 +14,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint types docs docs-serve dist test-oldest sbom audit fuzz bench mutants picture clean
+.PHONY: help demo test test-all lint types docs docs-serve dist test-oldest test-spark sbom audit fuzz bench mutants picture clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -53,6 +53,10 @@ dist: $(VENV)/.installed-dev ## sdist and wheel of both packages, checked, and t
 	build/smoke/bin/python -m pip install -q -c constraints.txt "$$(ls $(CURDIR)/dist/setminus-*.whl)[cli]"
 	cp tests/release_smoke.py build/smoke/
 	cd build/smoke && bin/python -I release_smoke.py
+
+test-spark: $(VENV)/.installed-dev ## the parts that run on a Spark cluster of this machine, one worker of which is killed; needs Java
+	$(INSTALL) -e ".[spark]"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -rs tests/scale/test_spark_parts.py tests/scale/test_spark_parts_on_a_cluster.py tests/commands/test_audit_streams.py
 
 OLDEST := build/oldest
 CORE_TESTS := tests/core tests/auditing tests/estimators tests/tables tests/test_files.py tests/test_records.py
