@@ -589,9 +589,9 @@ def test_what_no_decision_certifies_is_refused_after_the_search_too():
 
 
 def test_a_gap_that_may_be_chance_is_left_alone_and_said_not_to_be_certified():
-    # 20 draws of equal groups: most are left alone, also those whose gap is above the mean of equal groups
+    # 12 draws of equal groups: most are left alone, also those whose gap is above the mean of equal groups
     choices, above = [], 0
-    for seed in range(20):
+    for seed in range(12):
         X, y, group = shifted(300, shift=0.0, seed=seed)
         model = TunedOrthogonalClassifier(FrozenEstimator(Given()), tolerance=0.02, strengths=[0, 1], cv=2)
         with pytest.warns(UserWarning, match="may be chance|no useful decision"):
@@ -601,7 +601,7 @@ def test_a_gap_that_may_be_chance_is_left_alone_and_said_not_to_be_certified():
             certificate = model.certificate_
             assert not certificate.certified and certificate.gap <= certificate.noise_floor.quantile
             above += certificate.gap > certificate.noise_floor.expected
-    assert choices.count("left alone") >= 16 and above >= 2
+    assert choices.count("left alone") >= 10 and above >= 2
     # another gap than noise is not left alone: see above
 
 
