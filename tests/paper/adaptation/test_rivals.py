@@ -221,12 +221,12 @@ def test_seeds_are_all_that_is_random():
 def test_translation_solves_what_misleads_the_classifier_of_the_source():
     data, target_labels = colored(128)
     # without the game about features: what is gained comes from the images
-    config = AdaptationConfig(VadaConfig(domain=0.0), batch=16, warmup=60)
+    config = AdaptationConfig(VadaConfig(domain=0.0), batch=16, warmup=40)
     options = {"width": 8, "discriminator_width": 8, "translation": 0.75}
 
     def accuracy(method, **options):
         task = method(plain_networks(), data, config, 0, **options)
-        train(task, TrainingConfig(steps=200))
+        train(task, TrainingConfig(steps=140))
         return (task.predict_proba(data.target).argmax(axis=1) == target_labels).mean()
 
     adapted = accuracy(Cycada, translation_rate=3e-3, **options)

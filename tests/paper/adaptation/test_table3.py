@@ -2,9 +2,11 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
+from sklearn.manifold import TSNE
 
 pytest.importorskip("torch")
 
@@ -52,6 +54,13 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_views():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table3, "TSNE", partial(TSNE, max_iter=250))
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -385,7 +394,8 @@ def test_features_of_rows_by_their_own_statistics_have_the_mean_of_the_layer():
     assert norm.running_mean.tolist() == [0, 0] and norm.training
 
 
-def test_clusters_stay_clusters_in_two_dimensions():
+def test_clusters_stay_clusters_in_two_dimensions(monkeypatch):
+    monkeypatch.setattr(table3, "TSNE", TSNE)
     rng = np.random.default_rng(0)
     which = np.arange(90) % 3
     features = rng.normal(size=(90, 40)) + 8 * rng.normal(size=(3, 40))[which]
