@@ -98,7 +98,7 @@ def reproduce(
     scale: Annotated[
         Scale,
         typer.Option(
-            help="quick: small sizes, for two cores. large: table3 on all available images, which takes nights. "
+            help="quick: small sizes, for two cores. large: table2, table3 and table6 on more images, for nights. "
             "paper: the paper's sizes, which take days on a CPU."
         ),
     ] = "quick",
@@ -173,6 +173,11 @@ def reproduce(
     for name in wanted:
         # a mistake in the last name must not wait for the others
         plan_runs(name, **options)
+    if device != "cpu":
+        from setminus.nn.passes import pick_device
+
+        # a device that is not here must not wait for the data of the first run
+        pick_device(device)
     machine = Machine(device, devices, threads, steps)
     display = Display(quiet)
     with_page = docs is None if page is None else page

@@ -82,9 +82,9 @@ class Machine:
         """The device that "auto" stands for here, or the one that was named."""
         if self.device != "auto":
             return self.device
-        import torch
+        from setminus.nn.passes import pick_device
 
-        return "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+        return pick_device("auto")
 
 
 ONE_THREAD = Machine()

@@ -53,6 +53,16 @@ def test_the_page_is_made_again_from_the_records_of_several_experiments(command,
     assert page.count("Numbers of this figure") == 10
 
 
+def test_a_device_that_is_not_here_is_refused_before_any_run(command, toy, tmp_path):
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    done = command("reproduce", "toy", "--out", tmp_path, "--device", "cuda")
+    assert done.code == 2 and "which this machine does not have" in done.err
+    assert files(tmp_path) == []
+    assert command("reproduce", "toy", "--out", tmp_path, "--device", "auto", "--no-page").code == 0
+
+
 def test_several_names_have_a_page_of_all(command, toy, tmp_path):
     done = command("reproduce", "toy", "theorem1", "--out", tmp_path, "--jobs", 1, "--seeds", 1)
     assert done.code == 0, done.err

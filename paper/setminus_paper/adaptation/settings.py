@@ -19,7 +19,7 @@ from setminus.datasets.images import resize, to_rgb, to_signed_nchw
 from setminus.datasets.split import Split
 from setminus.errors import UserError
 from setminus.nn.passes import prepare
-from setminus_paper.data.images import class_names, keep_classes, load_images, shift_by_halves
+from setminus_paper.data.images import AbsentPartError, class_names, keep_classes, load_images, shift_by_halves
 from setminus_paper.published import TABLE3
 from setminus_paper.run import Scale
 
@@ -57,7 +57,7 @@ SAME_CLASS = {"car": "automobile"}
 
 @dataclass(frozen=True)
 class PaperPair:
-    """Two image sets of `load_images`; `scored_share` of the target's rows is for scoring if it has no test part."""
+    """Two image sets of `load_images`; `scored_share` of the target's rows is scored if it has no test part."""
 
     source: str
     target: str
@@ -109,9 +109,11 @@ def load_pair(name: str, *, shift: float = 0.7, seed: int = 0, **options: Any) -
     pair = PAIRS[name]
     classes = shared_classes(pair.source, pair.target)
     source, adapt = _labelled(pair.source, "train", classes), _labelled(pair.target, "train", classes)
-    if pair.scored_share is None:
+    try:
         score = _labelled(pair.target, "test", classes)
-    else:
+    except AbsentPartError:
+        if pair.scored_share is None:
+            raise
         adapt, score = _parted(adapt, pair.scored_share, seed)
     return shifted_pair(source, adapt, score, classes, shift=shift, seed=seed, **options)
 

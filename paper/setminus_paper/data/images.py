@@ -21,7 +21,15 @@ from setminus.files import atomic_write
 from setminus_paper.data.drawn_digits import DRAWN_SETS, draw_digits
 from setminus_paper.data.official_images import Arrays, forget_fetched, read_official
 
-__all__ = ["IMAGE_SETS", "ImageSet", "class_names", "keep_classes", "load_images", "load_npz", "shift_by_halves"]
+__all__ = [
+    "IMAGE_SETS",
+    "ImageSet",
+    "class_names",
+    "keep_classes",
+    "load_images",
+    "load_npz",
+    "shift_by_halves",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +49,10 @@ TRAFFIC_SIGNS = (
     *("ahead or right", "ahead or left", "keep right", "keep left", "roundabout", "end of no passing"),
     *("end of no passing for trucks",),
 )
+
+
+class AbsentPartError(UserError):
+    """A prepared file lacks a part, which the official files may have."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +83,12 @@ IMAGE_SETS: dict[str, ImageSet] = {
             "or put the four official files (train-images-idx3-ubyte.gz and so on) into images/mnist/ there.",
         ),
         ImageSet("usps", (16, 16, 1), DIGITS, _npz_only("zip.train.gz and zip.test.gz of hastie.su.domains")),
-        ImageSet("mnist_m", (32, 32, 3), DIGITS, _npz_only("the authors' page of domain-adversarial training")),
+        ImageSet(
+            "mnist_m",
+            (32, 32, 3),
+            DIGITS,
+            "or unpack mnist_m.tar.gz of the authors (yaroslav.ganin.net) into images/ there.",
+        ),
         ImageSet(
             "svhn",
             (32, 32, 3),
@@ -79,8 +96,19 @@ IMAGE_SETS: dict[str, ImageSet] = {
             "or put train_32x32.mat and test_32x32.mat (ufldl.stanford.edu/housenumbers) into images/svhn/ there.",
         ),
         ImageSet("drawn_digits", (32, 32, 3), DIGITS, "", drawn=True),
-        ImageSet("gtsrb", (32, 32, 3), TRAFFIC_SIGNS, _npz_only("benchmark.ini.rub.de")),
-        ImageSet("syn_signs", (32, 32, 3), TRAFFIC_SIGNS, _npz_only("the authors of the Synthetic Signs dataset")),
+        ImageSet(
+            "gtsrb",
+            (32, 32, 3),
+            TRAFFIC_SIGNS,
+            "or unpack GTSRB_Final_Training_Images.zip, GTSRB_Final_Test_Images.zip and GTSRB_Final_Test_GT.zip "
+            "(benchmark.ini.rub.de) into images/, with GT-final_test.csv in images/GTSRB/ there.",
+        ),
+        ImageSet(
+            "syn_signs",
+            (32, 32, 3),
+            TRAFFIC_SIGNS,
+            "or unpack synthetic_data.zip of the Synthetic Signs dataset (graphics.cs.msu.ru) into images/ there.",
+        ),
         ImageSet(
             "cifar10",
             (32, 32, 3),
@@ -167,7 +195,7 @@ def load_npz(path: str | os.PathLike[str], part: Part = "train", known: ImageSet
         ) from error
     if not arrays:
         parts = sorted(name.removeprefix("x_") for name in names if name.startswith("x_"))
-        raise UserError(f"{path} has no part {part!r}", do=f"it has {parts}.")
+        raise AbsentPartError(f"{path} has no part {part!r}", do=f"it has {parts}.")
     if len(arrays) < len(keys):
         raise ChecksumError(f"{path} holds {sorted(names)}", expected=f"both of {list(keys)}, as the part is labelled")
     return _split(arrays[keys[0]], arrays.get(f"y_{part}"), str(path), known)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setminus.datasets.images import CHUNK, Bytes, resize
+from setminus.datasets.images import CHUNK, Bytes, decode_into, resize
 from setminus.datasets.sources import ChecksumError, DataUnavailableError, fetch, forget, read_bytes
 
 Arrays = dict[str, NDArray[Any]]
@@ -39,7 +39,15 @@ OFFICIAL_ROWS = {
     "train_X.bin": 5_000,
     "test_X.bin": 8_000,
     "unlabeled_X.bin": 100_000,
+    "mnist_m_train_labels.txt": 59_001,
+    "mnist_m_test_labels.txt": 9_001,
+    "GT-final_test.csv": 12_630,
+    "GTSRB/Final_Training": 39_209,
+    "train_labelling.txt": 100_000,
 }
+SIDE = 32
+"""Of images that the owners keep as one file each, in different sizes: the square in the middle is resized to it."""
+SIGNS = 43
 
 
 def read_official(name: str) -> Arrays:
@@ -173,6 +181,57 @@ def _stl10_images(path: Path) -> Bytes:
     return np.concatenate(list(small()))
 
 
+def _mnist_m() -> Arrays:
+    parts = {part: f"mnist_m_{part}_labels.txt" for part in ("train", "test")}
+    folder = _folder("images/mnist_m", tuple(parts.values()))
+    arrays: Arrays = {}
+    for part, name in parts.items():
+        rows = _rows(folder / name, None)
+        arrays |= _listed(part, [(folder / f"mnist_m_{part}" / file, label) for file, label in rows], name)
+    return arrays
+
+
+def _gtsrb() -> Arrays:
+    training = [f"Final_Training/Images/{k:05d}/GT-{k:05d}.csv" for k in range(SIGNS)]
+    folder = _folder("images/GTSRB", ("GT-final_test.csv", *training))
+    found = [(folder / name).parent / row[0] for name in training for row in _rows(folder / name, ";")[1:]]
+    labels = [str(int(path.parent.name)) for path in found]
+    train = _listed("train", [*zip(found, labels, strict=True)], "GTSRB/Final_Training")
+    test = [
+        (folder / "Final_Test" / "Images" / row[0], row[-1]) for row in _rows(folder / "GT-final_test.csv", ";")[1:]
+    ]
+    return {**train, **_listed("test", test, "GT-final_test.csv")}
+
+
+def _syn_signs() -> Arrays:
+    folder = _folder("images/synthetic_data", ("train_labelling.txt",))
+    rows = _rows(folder / "train_labelling.txt", None)
+    return _listed("train", [(folder / row[0], row[1]) for row in rows], "train_labelling.txt")
+
+
+def _rows(file: Path, separator: str | None) -> list[list[str]]:
+    """The lines of a list of images, each split; some have a heading, which its reader drops."""
+    try:
+        rows = [line.split(separator) for line in file.read_text(encoding="ascii").splitlines() if line.strip()]
+    except ValueError as error:
+        raise ChecksumError(f"{file} is no text ({error})", do="replace the file.") from error
+    if any(len(row) < 2 for row in rows):
+        raise ChecksumError(f"{file} has rows of one value", expected="a file and its class", do="replace the file.")
+    return rows
+
+
+def _listed(part: str, rows: list[tuple[Path, str]], name: str) -> Arrays:
+    """The images of a list, one file each, and their labels."""
+    _check_size(len(rows), OFFICIAL_ROWS[name], name, "images")
+    try:
+        labels = np.array([int(label) for _, label in rows])
+    except ValueError as error:
+        raise ChecksumError(f"{name} has a class that is no number ({error})", do="replace the file.") from error
+    images = np.empty((len(rows), SIDE, SIDE, 3), dtype=np.uint8)
+    decode_into(images, ((row, str(path), path) for row, (path, _) in enumerate(rows)))
+    return {f"x_{part}": images, f"y_{part}": labels}
+
+
 def _folder(path: str, names: tuple[str, ...]) -> Path:
     given = os.environ.get("SETMINUS_DATA")
     if not given:
@@ -198,6 +257,9 @@ _WAYS: dict[str, tuple[Callable[[], Arrays], ...]] = {
     "cifar10": (_cifar10_unpacked, _cifar10_archive),
     "svhn": (_svhn,),
     "stl10": (_stl10,),
+    "mnist_m": (_mnist_m,),
+    "gtsrb": (_gtsrb,),
+    "syn_signs": (_syn_signs,),
 }
 _FETCHED = {
     "mnist": (*MNIST_IDX.values(), *MNIST_CSV.values()),

@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 import torch
 from setminus_paper.adaptation import settings
 from setminus_paper.adaptation.settings import PAIRS, load_pair, shared_classes, shifted_pair
-from setminus_paper.data.images import class_names
+from setminus_paper.data.images import AbsentPartError, class_names
 
 from setminus.datasets.sources import DataUnavailableError
 from setminus.datasets.split import Split
@@ -72,10 +72,16 @@ def test_most_rows_keeps_the_shift():
 
 @pytest.fixture
 def made_sets(monkeypatch):
-    """Every set is made up; the first pixel of an image says its class by name."""
+    """Every set is made up, STL-10 without a test part; the first pixel of an image says its class by name."""
+    return make_sets(monkeypatch, absent=("stl10", "test"))
+
+
+def make_sets(monkeypatch, absent=None):
     asked = []
 
     def load(name, part="train"):
+        if (name, part) == absent:
+            raise AbsentPartError("it has train and unlabelled")
         asked.append((name, part))
         names = class_names(name)
         split = images(len(names) * 40, len(names), seed=len(asked), shape=(32, 32, 3))
@@ -114,6 +120,19 @@ def test_stl_as_target_is_adapted_to_and_scored_on_different_rows(made_sets):
     assert not adapted & {row.numpy().tobytes() for row in pair.scoring.images}
     # 360 labelled rows of nine classes: 30 % to score, and the shift keeps half of the smaller half twice
     assert (len(pair.data.target), len(pair.scoring.labels)) == (112, 48)
+
+
+def test_stl_is_scored_on_its_test_part_where_that_exists(monkeypatch):
+    asked = make_sets(monkeypatch)
+    pair = load_pair("cifar10-stl10")
+    assert asked[-1] == ("stl10", "test")
+    assert (len(pair.data.target), len(pair.scoring.labels)) == (160, 160)
+
+
+def test_another_target_without_a_test_part_is_refused(monkeypatch):
+    make_sets(monkeypatch, absent=("usps", "test"))
+    with pytest.raises(AbsentPartError):
+        load_pair("mnist-usps")
 
 
 def test_the_targets_labels_choose_rows_and_are_not_passed_on():

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from setminus_paper.data import official_images
-from setminus_paper.data.images import load_images
+from setminus_paper.data.images import AbsentPartError, load_images
 from setminus_paper.data.official_images import OFFICIAL_ROWS, parse_cifar10, parse_idx
 
 from setminus.datasets import sources
@@ -253,3 +254,77 @@ def test_cut_files_of_stl10_are_refused(tmp_path, name):
     with pytest.raises(ChecksumError, match=r"unlabeled_X\.bin has 193,535 bytes|shape \(6,\): expected one integer"):
         load_images("stl10")
     assert cached(tmp_path) == []
+
+
+def put_images(tmp_path, names, seed):
+    """Images of one color each, as PNG, also where the name says otherwise."""
+    colors = np.random.default_rng(seed).integers(256, size=(len(names), 3), dtype=np.uint8)
+    for name, color in zip(names, colors, strict=True):
+        file = io.BytesIO()
+        Image.new("RGB", (40, 40), tuple(color.tolist())).save(file, "PNG")
+        put(tmp_path, name, file.getvalue())
+    return colors
+
+
+def assert_colors(name, part, colors, labels):
+    split = load_images(name, part)
+    assert split.x.shape == (N, 32, 32, 3)
+    np.testing.assert_array_equal(split.x[:, 16, 16], colors)
+    assert split.y.tolist() == labels
+
+
+def test_official_mnist_m(tmp_path):
+    wanted = {}
+    for seed, part in enumerate(("train", "test")):
+        names, labels = [f"{k:08d}.png" for k in range(N)], [(k + seed) % 10 for k in range(N)]
+        folder = "images/mnist_m"
+        colors = put_images(tmp_path, [f"{folder}/mnist_m_{part}/{name}" for name in names], seed)
+        lines = "".join(f"{name} {label}\n" for name, label in zip(names, labels, strict=True))
+        put(tmp_path, f"{folder}/mnist_m_{part}_labels.txt", lines.encode())
+        wanted[part] = colors, labels
+    for part, (colors, labels) in wanted.items():
+        assert_colors("mnist_m", part, colors, labels)
+
+
+def test_official_gtsrb(tmp_path):
+    heading = "Filename;Width;Height;Roi.X1;Roi.Y1;Roi.X2;Roi.Y2;ClassId\n"
+    folder = "images/GTSRB"
+    colors = []
+    for sign in range(43):
+        names = [f"{k:05d}_00000.ppm" for k in range(N)] if sign == 5 else []
+        place = f"{folder}/Final_Training/Images/{sign:05d}"
+        colors += [*put_images(tmp_path, [f"{place}/{name}" for name in names], sign)]
+        rows = "".join(f"{name};40;40;5;5;35;35;{sign}\n" for name in names)
+        put(tmp_path, f"{place}/GT-{sign:05d}.csv", (heading + rows).encode())
+    names = [f"{k:05d}.ppm" for k in range(N)]
+    tested = put_images(tmp_path, [f"{folder}/Final_Test/Images/{name}" for name in names], 99)
+    rows = "".join(f"{name};40;40;5;5;35;35;{3 * k}\n" for k, name in enumerate(names))
+    put(tmp_path, f"{folder}/GT-final_test.csv", (heading + rows).encode())
+    assert_colors("gtsrb", "train", np.array(colors), [5] * N)
+    assert_colors("gtsrb", "test", tested, [3 * k for k in range(N)])
+
+
+def test_official_syn_signs_have_no_test_part(tmp_path):
+    names = [f"train/{k}.png" for k in range(N)]
+    colors = put_images(tmp_path, [f"images/synthetic_data/{name}" for name in names], 0)
+    lines = "".join(f"{name} {k} 0\n" for k, name in enumerate(names))
+    put(tmp_path, "images/synthetic_data/train_labelling.txt", lines.encode())
+    assert_colors("syn_signs", "train", colors, [*range(N)])
+    with pytest.raises(AbsentPartError, match="no part 'test'"):
+        load_images("syn_signs", "test")
+
+
+@pytest.mark.parametrize(
+    ("content", "wrong"),
+    [
+        (b"train/0.png 3 0\n" * (N - 1), "has 6 images"),
+        (b"train/0.png three 0\n" * N, "no number"),
+        (b"train/0.png\n" * N, "rows of one value"),
+        (b"train/0.png 3 0\n" * N, "cannot be read as"),
+        (b"\xff\xfe", "no text"),
+    ],
+)
+def test_damaged_lists_of_images_are_refused(tmp_path, content, wrong):
+    put(tmp_path, "images/synthetic_data/train_labelling.txt", content)
+    with pytest.raises(ValueError, match=wrong):
+        load_images("syn_signs")
