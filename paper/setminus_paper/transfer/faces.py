@@ -118,7 +118,7 @@ SIZES = {
         plain_share=0.5,
         classifier=ClassifierConfig(width=24, epochs=12, rate=0.05, batch_size=64, average=0.995, shift=2),
         features="groups",
-        judge=ClassifierConfig(width=24, epochs=16, rate=0.05, batch_size=64, average=0.995, shift=2),
+        judge=ClassifierConfig(width=24, epochs=24, rate=0.05, batch_size=64, average=0.995, shift=4),
         cut=20.0,
         shared_plain=True,
     ),
