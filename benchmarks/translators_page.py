@@ -55,22 +55,22 @@ def build(results: Path, docs: Path) -> list[Path]:
 def write(records: Sequence[Record], timed: Sequence[Record] = (), files: Sequence[Record] = ()) -> str:
     """The page as Markdown, from the records of ``translators``, ``translator_speed`` and ``translated_files``."""
     rows = _rows(records)
-    usual = rows[rows["labels"] == LABELLED].sort_values(["pictures", "steps", "seed"], ascending=[True, False, True])
-    parts = {role: usual[usual["role"] == role] for role in ("development", "test")}
+    usual = rows[rows["labels"] == LABELLED].sort_values(["pictures", "seed", "direction"])
+    longest = usual[usual["steps"] == usual.groupby(["pictures", "seed"])["steps"].transform("max")]
+    parts = {role: longest[longest["role"] == role] for role in ("development", "test")}
     shown = ["pictures", "steps", "seed", "direction", "changed", "reported changed", "kept", "reported kept"]
     shown += ["matched", "grain", "distance", "verdict"]
-    few = few_labels(records)
     return render(
         Path(__file__).parent / "translators.md.j2",
         parts={role: own[shown] for role, own in parts.items() if len(own)},
-        met={role: _met(own) for role, own in parts.items()},
+        met={role: _met(usual[usual["role"] == role]) for role in parts},
         verdicts=_verdicts(rows[rows["source"] != "faces"]),
         steps=DEFAULT_STEPS,
         few_steps=FEW_STEPS,
         judges=_judges(records),
         faces=_curves([one for one in records if one["task"]["source"] == "faces"]),
         speed=_speed(timed[-1]) if timed else None,
-        few=few[["labels", "seed", "direction", "changed", "kept", "grain", "verdict"]] if len(few) else None,
+        few=len(few_labels(records)) > 0,
         refused=[one for one in records if "refused" in one["metrics"]],
         files=files[-1] if files else None,
         pictured=[
@@ -90,13 +90,13 @@ def _met(rows: pd.DataFrame) -> str:
 
 
 def _seconds(records: Sequence[Record]) -> str:
-    """The range of CPU seconds of pictures of 28 or 32 pixels, after each number of steps."""
-    found: dict[int, list[int]] = {}
-    for one in records:
-        if one["task"]["source"] != "faces" and "refused" not in one["metrics"]:
-            found.setdefault(one["task"]["steps"], []).append(round(one["metrics"]["cpu_seconds"]))
-    ranges = {steps: sorted({min(seconds), max(seconds)}) for steps, seconds in sorted(found.items(), reverse=True)}
-    return ", ".join(f"{' to '.join(map(str, ends))} CPU seconds for {steps:,} steps" for steps, ends in ranges.items())
+    """The range of CPU seconds of pictures of 28 or 32 pixels, after the steps of the default."""
+    found = [
+        round(one["metrics"]["cpu_seconds"])
+        for one in records
+        if one["task"]["source"] != "faces" and one["task"]["steps"] == DEFAULT_STEPS
+    ]
+    return f"{min(found)} to {max(found)}"
 
 
 def _rows(records: Sequence[Record]) -> pd.DataFrame:
