@@ -282,8 +282,9 @@ def score_bins(score: Floats) -> NDArray[np.intp]:
     >>> first, second - first == last - second + 1, last == N_BINS - 1
     (0, True, True)
     """
-    place = (score * (_PARTS * _FINER) + _ROUNDING).astype(np.intp)
-    np.minimum(place, _PARTS * _FINER - 1, out=place)
+    # in 32 bits: processors convert several numbers at once
+    short = (score * (_PARTS * _FINER) + _ROUNDING).astype(np.int32)
+    place = np.minimum(short, _PARTS * _FINER - 1, dtype=np.intp)
     low, high = np.flatnonzero(place < _FINER), np.flatnonzero(place >= (_PARTS - 1) * _FINER)
     place += _TAIL - _FINER
     place[low] = _tail(score[low])

@@ -218,7 +218,8 @@ class _Count:
             with np.errstate(invalid="ignore", divide="ignore"):
                 score = self.score([one[rows] for one in scores])
                 # what is no probability is refused by its decision
-                score = np.where((score >= 0) & (score <= 1), score, 0.0)
+                if not (score.min() >= 0 and score.max() <= 1):
+                    score = np.where((score >= 0) & (score <= 1), score, 0.0)
             at = cell[rows] * N_BINS
             at += score_bins(score)
             counts += np.bincount(at, minlength=size)
