@@ -29,7 +29,9 @@ def fitted(tolerance=0.1, n_classes=2, batches=(20_000, 1, 15_000, 25_000), prin
     fresh = [draw(n, 10 + k, n_classes) for k, n in enumerate(batches)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        rows = fit_streamed(model, sample.X, sample.y, sensitive_features=sample.groups, pilot=pilot, fresh=iter(fresh))
+        rows = fit_streamed(
+            model, sample.X, sample.y, sensitive_features=sample.groups, pilot=pilot, fresh=lambda: iter(fresh)
+        )
     return model, rows, fresh
 
 
@@ -51,7 +53,7 @@ def test_the_counts_are_those_of_the_models_own_decisions(principal, n_classes):
     assert (frontier.tables[frontier.chosen] == measured).all()
     assert (frontier.candidates.tables[chosen] == tested).all()
     assert frontier.candidates.fresh
-    assert (rows.measured, rows.tested, rows.left_out) == (measured.sum(), tested.sum(), 0)
+    assert (rows.searched, rows.tested, rows.left_out) == (measured.sum(), tested.sum(), 0)
     # the score and the gap are of these rows, not of the pilot
     accuracy = np.trace(measured.sum(axis=0)) / measured.sum()
     assert frontier.score[frontier.chosen] == pytest.approx(accuracy, abs=1e-12)
@@ -72,14 +74,26 @@ def test_batches_do_not_matter():
     one = FreshRows(*(np.concatenate(parts) for parts in zip(*fresh, strict=True)))
     model = TunedOrthogonalClassifier(LogisticRegression(), tolerance=0.1)
     sample = draw(3000, 1)
-    fit_streamed(model, sample.X, sample.y, sensitive_features=sample.groups, pilot=draw(5000, 2), fresh=[one])
+    fit_streamed(model, sample.X, sample.y, sensitive_features=sample.groups, pilot=draw(5000, 2), fresh=lambda: [one])
     assert (model.frontier_.tables == whole.frontier_.tables).all()
     assert (model.strength_, model.threshold_) == (whole.strength_, whole.threshold_)
 
 
-def test_without_a_confidence_every_row_measures():
+def test_the_labels_of_the_pilot_choose_nothing():
+    sample, fresh, found = draw(3000, 1), draw(30_000, 10), []
+    pilot = draw(5000, 2)
+    for rows in (pilot, pilot._replace(y=pilot.y[::-1])):
+        model = TunedOrthogonalClassifier(LogisticRegression(), tolerance=0.1, group_offsets=False)
+        fit_streamed(model, sample.X, sample.y, sensitive_features=sample.groups, pilot=rows, fresh=lambda: [fresh])
+        found.append(model.frontier_)
+    honest, misled = found
+    assert honest.chosen == misled.chosen and honest.n_tried == misled.n_tried > 5000
+    assert (honest.offsets == misled.offsets).all() and (honest.tables == misled.tables).all()
+
+
+def test_without_a_confidence_every_row_is_searched():
     model, rows, fresh = fitted(confidence=None)
-    assert (rows.measured, rows.tested) == (sum(len(batch.y) for batch in fresh), 0)
+    assert (rows.searched, rows.tested) == (sum(len(batch.y) for batch in fresh), 0)
     assert model.choice_ == "searched" and model.certificate_ is None
 
 
@@ -96,6 +110,6 @@ def test_groups_that_the_sample_lacks_are_counted_and_left_out():
         sample.y,
         sensitive_features=sample.groups,
         pilot=pilot._replace(groups=pa.array(pilot.groups)),
-        fresh=[FreshRows(frames[2], batch.y, pa.array(groups))],
+        fresh=lambda: [FreshRows(frames[2], batch.y, pa.array(groups))],
     )
-    assert rows.left_out == 70 and rows.measured + rows.tested == 8930
+    assert rows.left_out == 70 and rows.searched + rows.tested == 8930

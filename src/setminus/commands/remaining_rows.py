@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,7 @@ BATCH = 1 << 17
 
 @dataclass(frozen=True)
 class RemainingRows:
-    """The rows of a file that are in no sample, and random ones of them that begin the search."""
+    """The rows of a file that are in no sample, and random ones that fit the offsets of the search."""
 
     table: Table
     roles: Roles
@@ -59,24 +59,28 @@ class RemainingRows:
             rows = self.change(rows)
             return FreshRows(rows.X.select(visible), rows.y, None if grouped else rows.groups)
 
-        with closing(self._batches()) as batches:
-            return fit_streamed(
-                model,
-                train.X.select(visible),
-                train.y,
-                sensitive_features=None if grouped else train.groups,
-                pilot=fresh(self.pilot),
-                fresh=map(fresh, batches),
-                n_rows=self.n_rows,
-            )
+        def batches() -> Iterator[FreshRows]:
+            with closing(self._batches()) as parts:
+                yield from map(fresh, parts)
+
+        return fit_streamed(
+            model,
+            train.X.select(visible),
+            train.y,
+            sensitive_features=None if grouped else train.groups,
+            pilot=fresh(self.pilot),
+            fresh=batches,
+            n_rows=self.n_rows,
+        )
 
     def note(self, counted: RowCounts, n_test: int) -> str:
         """What each row was used for."""
         left_out = f"; {counted.left_out:,} are in groups that those lack" if counted.left_out else ""
         return (
             f"of {self.table.starts[-1]:,} rows the classifiers learned from {self.n_train:,} (--max-train-rows), "
-            f"stratified by {' and '.join(self.by)}; {len(self.pilot):,} others proposed decisions, "
-            f"{counted.measured:,} measured them, {counted.tested:,} tested them for the certificate{left_out}; "
+            f"stratified by {' and '.join(self.by)}; {len(self.pilot):,} others fitted offsets and spaced "
+            f"thresholds, {counted.searched:,} were searched, {counted.tested:,} tested the result for the "
+            f"certificate{left_out}; "
             f"{n_test:,} evaluate the model"
         )
 

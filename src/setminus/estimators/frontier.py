@@ -319,6 +319,12 @@ class Frontier:
         points = {name: getattr(self, name)[kept] for name in BY_POINT if getattr(self, name) is not None}
         return replace(self, **points)
 
+    def tries(self) -> dict[tuple[float, int], Codes]:
+        """The points of each strength and direction."""
+        direction = np.full(len(self), -1) if self.direction is None else self.direction
+        pairs, inverse = np.unique(np.column_stack([self.strength, direction]), axis=0, return_inverse=True)
+        return {(float(pair[0]), int(pair[1])): np.flatnonzero(inverse == i) for i, pair in enumerate(pairs)}
+
     @staticmethod
     def joined(parts: list[Frontier]) -> Frontier:
         """The points of several searches."""

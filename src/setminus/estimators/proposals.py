@@ -45,8 +45,10 @@ def proposed(
     parts: list[Parts],
     strengths: NDArray[np.float64],
     margin: float = 0.0,
+    *,
+    thin: bool = True,
 ) -> Frontier:
-    """The decisions that no other one beats in score and gap, and the full classifier's own.
+    """The decisions that no other one beats in score and gap, and those with offsets 0.
 
     Parameters
     ----------
@@ -60,6 +62,8 @@ def proposed(
         Of the formula.
     margin : float, default=0.0
         See `LinearGoal`.
+    thin : bool, default=True
+        Otherwise all decisions that were tried.
     """
     if problem.takes_weights:
         sampled, problem = problem.sample(SEARCH_ROWS, tuned.random_state)
@@ -77,7 +81,8 @@ def proposed(
 
     def one(strength: float, direction: int) -> Frontier:
         log_proba = log_proba_at(parts, strength, direction, directions, tuned.on_violation)
-        return search(problem, strength, log_proba, direction)
+        found = search(problem, strength, log_proba, direction)
+        return found.thinned() if thin else found
 
     tries = [(float(strength), -1) for strength in {0.0: None, **dict.fromkeys(strengths.tolist())}]
     tries += [(scale, i) for i in range(len(directions)) for scale in SCALES]
@@ -95,7 +100,7 @@ def proposed(
             f"scoring is {tuned.scoring!r}, which gives no finite score for any strength and threshold",
             do="choose another one, such as 'accuracy'.",
         )
-    return every.thinned()
+    return every.thinned() if thin else every
 
 
 def _floors(tuned: TunedOrthogonalClassifier, problem: Problem, log_full: Proba) -> Floors:

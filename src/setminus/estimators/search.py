@@ -18,7 +18,7 @@ from setminus.core.gaps import count_table, rates
 from setminus.estimators.frontier import MIN_LOG, Frontier, Gap, decide, decide_columns
 from setminus.estimators.sklearn_bases import BaseEstimator, ClassifierMixin
 
-__all__ = ["Costs", "Floors", "Problem", "count_points", "scorer_of", "search"]
+__all__ = ["Costs", "Floors", "Problem", "count_points", "count_thresholds", "scorer_of", "search"]
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -290,7 +290,7 @@ class _Answer(ClassifierMixin, BaseEstimator):
 
 
 def search(problem: Problem, strength: float, log_proba: Floats, direction: int = -1) -> Frontier:
-    """The best decisions at one strength, with their score and gap.
+    """The decisions tried at one strength, with their score and gap.
 
     Two classes: a threshold at each quantile of the score, counted in one pass. More classes: coordinate ascent of the
     offsets from 0, to the highest score within each bound of `CLIMBS`; fitted offsets are left as they are. Nothing
@@ -307,10 +307,9 @@ def search(problem: Problem, strength: float, log_proba: Floats, direction: int 
     """
     log_proba = np.maximum(log_proba, MIN_LOG)
     if len(problem.classes) == 2:
-        found = _thresholds(problem, log_proba)
+        offsets, score, tables = _thresholds(problem, log_proba)
     else:
-        found = _climb(problem, log_proba) if direction < 0 else _as_it_is(problem, log_proba)
-    offsets, score, tables = found
+        offsets, score, tables = _climb(problem, log_proba) if direction < 0 else _as_it_is(problem, log_proba)
     size = len(score)
     return Frontier(
         np.full(size, float(strength)),
@@ -322,7 +321,7 @@ def search(problem: Problem, strength: float, log_proba: Floats, direction: int 
         tables=tables,
         useful=problem.floors.kept(tables, score),
         upper=None if problem.upper is None else problem.upper(tables),
-    ).thinned()
+    )
 
 
 def count_points(
@@ -338,18 +337,27 @@ def count_points(
     weights = None if (problem.weights == 1).all() else problem.weights
     # a table is counted for each point: what is the same for all is computed once
     before = (problem.group_codes * size + problem.y_codes) * size
-    places: dict[tuple[float, int], list[int]] = {}
-    for place, point in enumerate(points):
-        direction = -1 if frontier.direction is None else int(frontier.direction[point])
-        places.setdefault((float(frontier.strength[point]), direction), []).append(place)
-    for (strength, direction), here in places.items():
+    for (strength, direction), here in frontier.take(np.asarray(points, np.intp)).tries().items():
         columns = np.ascontiguousarray(np.maximum(log_proba(strength, direction), MIN_LOG).T)
-        for place in here:
+        for place in here.tolist():
             at = before + decide_columns(columns, frontier.offsets[points[place]])
             tables[place] = np.bincount(at, weights, tables[place].size).reshape(shape)
             if weights is not None:
                 squares[place] = np.bincount(at, weights**2, tables[place].size).reshape(shape)
     return tables, None if weights is None else squares
+
+
+def count_thresholds(frontier: Frontier, problem: Problem, log_proba: Callable[[float, int], Floats]) -> Floats:
+    """The tables of all points, for two classes: by one sort of the rows at each strength and direction.
+
+    A row that lies on a threshold, up to rounding, may be counted on either side of it.
+    """
+    tables = np.empty((len(frontier), problem.n_groups, 2, 2))
+    for (strength, direction), here in frontier.tries().items():
+        cuts = -frontier.offsets[here, 1]
+        rising = np.argsort(cuts)
+        tables[here[rising]] = _tables_above(problem, _odds(log_proba(strength, direction)), cuts[rising])
+    return tables
 
 
 Found = tuple[Floats, Floats, Floats]
@@ -364,27 +372,39 @@ def _as_it_is(problem: Problem, log_proba: Floats) -> Found:
     return np.zeros((1, log_proba.shape[1])), score, tables
 
 
+def _odds(log_proba: Floats) -> Floats:
+    floored = np.maximum(log_proba, MIN_LOG)
+    odds: Floats = floored[:, 1] - floored[:, 0]
+    return odds
+
+
 def _thresholds(problem: Problem, log_proba: Floats) -> Found:
-    odds = log_proba[:, 1] - log_proba[:, 0]
+    odds = _odds(log_proba)
     tries = THRESHOLDS if problem.counted is not None else ASKED
-    order = np.argsort(odds)
-    ranked = odds[order]
+    ranked = np.sort(odds)
     at = np.unique(ranked[np.round(np.linspace(0, len(ranked) - 1, tries)).astype(np.intp)])
     # between two rows, never on one: rounding cannot change a decision
     cuts = np.unique(np.concatenate([[at[0] - 1], (at[:-1] + at[1:]) / 2, [at[-1] + 1], [0.0]]))
     cuts = cuts[np.isfinite(cuts)] if problem.sees_decisions else np.zeros(1)
+    tables = _tables_above(problem, odds, cuts)
+    offsets = np.column_stack([np.zeros(len(cuts)), -cuts])
+    score = problem.score(tables, lambda i: (odds >= cuts[i]).astype(np.intp), log_proba)
+    return offsets, score, tables
+
+
+def _tables_above(problem: Problem, odds: Floats, cuts: Floats) -> Floats:
+    """The tables of the decisions "odds >= cut", for rising cuts."""
+    order = np.argsort(odds)
     # how many cuts a row lies above, in the order of the rows' odds
-    ends = np.concatenate([[0], np.searchsorted(ranked, cuts), [len(ranked)]])
+    ends = np.concatenate([[0], np.searchsorted(odds[order], cuts), [len(odds)]])
     above = np.repeat(np.arange(len(cuts) + 1), np.diff(ends))
     shape = (len(cuts) + 1, problem.n_groups, 2)
     cells = np.ravel_multi_index((above, problem.group_codes[order], problem.y_codes[order]), shape)
     counts = np.bincount(cells, problem.weights[order], minlength=int(np.prod(shape))).reshape(shape)
     positive = counts[::-1].cumsum(axis=0)[::-1][1:]  # rows above cut i are those above more than i cuts
     # summed, not subtracted: the rounding error of a difference would show as a gap
-    tables = np.stack([counts.cumsum(axis=0)[:-1], positive], axis=-1)
-    offsets = np.column_stack([np.zeros(len(cuts)), -cuts])
-    score = problem.score(tables, lambda i: (odds >= cuts[i]).astype(np.intp), log_proba)
-    return offsets, score, tables
+    tables: Floats = np.stack([counts.cumsum(axis=0)[:-1], positive], axis=-1)
+    return tables
 
 
 def _climb(problem: Problem, log_proba: Floats) -> Found:

@@ -1,28 +1,33 @@
 """A tuned classifier from more rows than memory holds: fitted on a sample, measured and certified on all other rows.
 
-The models are fitted once, so that every other row is out of sample. Rows of a pilot propose decisions. Then each batch
-of fresh rows is scored and counted: a third of them measures the proposed decisions, the others test them. Tables of
-counts are all that is kept, and the certificate is exact, since no model is fitted again.
+The models are fitted once, so that every other row is out of sample. Rows of a pilot fit the offsets and space the
+thresholds. Then the fresh rows are scored and counted, a batch at a time: a third of them in the search, for every
+strength, offset and threshold, and in a second pass the others in the test of what the search found. Tables of counts
+are all that is kept, and the certificate is exact, since no model is fitted again.
+
+A search of more than two classes climbs from point to point, and a score that is no function of the counts needs the
+rows: there the pilot is searched, and the fresh rows measure the best trades that it found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 
-from setminus.estimators.orthogonal import Parts
+from setminus.estimators.frontier import Frontier
+from setminus.estimators.orthogonal import Parts, Proba
 from setminus.estimators.proposals import floors_of
-from setminus.estimators.search import Problem, count_points
+from setminus.estimators.search import Problem, count_points, count_thresholds
 from setminus.estimators.tuned import SEARCH_SHARE
 from setminus.progress import tracked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from setminus.estimators.frontier import Frontier
     from setminus.estimators.tuned import TunedOrthogonalClassifier
 
 __all__ = ["FreshRows", "RowCounts", "fit_streamed"]
@@ -35,12 +40,18 @@ class FreshRows(NamedTuple):
     y: Any
     groups: Any
 
+    def take(self, rows: NDArray[np.bool_]) -> FreshRows:
+        """Some of the rows."""
+        if rows.all():
+            return self
+        return FreshRows(*(None if part is None else _safe_indexing(part, np.flatnonzero(rows)) for part in self))
+
 
 @dataclass(frozen=True)
 class RowCounts:
-    """How many fresh rows measured the decisions, tested them, or are in groups that the sample lacks."""
+    """How many fresh rows were searched, tested the result, or are in groups that the sample lacks."""
 
-    measured: int
+    searched: int
     tested: int
     left_out: int
 
@@ -52,7 +63,7 @@ def fit_streamed(
     *,
     sensitive_features: Any = None,
     pilot: FreshRows,
-    fresh: Iterable[FreshRows],
+    fresh: Callable[[], Iterable[FreshRows]],
     n_rows: int | None = None,
 ) -> RowCounts:
     """Fit a tuned classifier on a sample, and search and certify on fresh rows, a batch at a time.
@@ -64,9 +75,10 @@ def fit_streamed(
     X, y, sensitive_features
         The sample, as `TunedOrthogonalClassifier.fit` takes it.
     pilot : FreshRows
-        Random rows that propose the decisions.
-    fresh : iterable of FreshRows
-        All other rows, in any order.
+        Random rows that fit the offsets and space the thresholds.
+    fresh : callable
+        Gives all other rows in batches, in any order. It is called twice and must give the same rows; once without a
+        confidence.
     n_rows : int, optional
         How many there are, for the progress.
 
@@ -84,11 +96,11 @@ def fit_streamed(
     ...     sex = np.where(rng.random(n) < 0.2 + 0.6 * y, "m", "f")
     ...     return FreshRows(np.column_stack([y + rng.normal(size=n), sex == "m"]), y, sex)
     >>> model, sample = TunedOrthogonalClassifier(LogisticRegression(), tolerance=0.15), draw(2000)
-    >>> batches = (draw(10_000) for _ in range(9))
+    >>> batches = [draw(10_000) for _ in range(9)]
     >>> rows = fit_streamed(
-    ...     model, sample.X, sample.y, sensitive_features=sample.groups, pilot=draw(5000), fresh=batches
+    ...     model, sample.X, sample.y, sensitive_features=sample.groups, pilot=draw(5000), fresh=lambda: batches
     ... )
-    >>> rows.measured + rows.tested, model.certificate_.certified, model.certificate_.bound <= 0.15
+    >>> rows.searched + rows.tested, model.certificate_.certified, model.certificate_.bound <= 0.15
     (90000, True, True)
     """
     task = tuned._task(X, y, sensitive_features, None)
@@ -96,41 +108,57 @@ def fit_streamed(
         tuned.model_.fit(task.X, task.y, sensitive_features=task.groups)
     tuned.classes_ = tuned.model_.classes_
     problem, parts = _scored(tuned, pilot, task.promises)
-    with tracked("try strengths, offsets and thresholds"):
-        tuned.frontier_ = _undominated(tuned._proposed(problem, [parts], task.strengths, fresh=True))
-    points = range(len(tuned.frontier_))
-    measured, tested = np.zeros((2, *cast(Any, tuned.frontier_.tables).shape))
-    rng, n = np.random.default_rng([tuned.random_state, 2]), 0
-    with tracked("score and count all other rows", total=n_rows, unit="rows") as progress:
-        for rows in fresh:
-            n += len(rows.y)
-            problem, parts = _scored(tuned, rows, task.promises)
-            searched = rng.random(len(problem.y_codes)) < (SEARCH_SHARE if task.promises else 1)
-            for tables, kept in ((measured, searched), (tested, ~searched)):
+    countable = len(tuned.classes_) == 2 and problem.counted is not None
+    with tracked("fit offsets, space thresholds" if countable else "search the pilot"):
+        frontier = tuned._proposed(problem, [parts], task.strengths, fresh=True, thin=not countable)
+        tuned.frontier_ = frontier if countable else _undominated(frontier)
+
+    n = 0
+
+    def passed(name: str, share: tuple[float, float]) -> Iterator[tuple[Problem, Callable[[float, int], Proba]]]:
+        """The rows whose random number lies in a range, the same ones in each pass."""
+        nonlocal n
+        rng, n = np.random.default_rng([tuned.random_state, 2]), 0
+        with tracked(name, total=n_rows, unit="rows") as progress:
+            for rows in fresh():
+                n += len(rows.y)
+                drawn = rng.random(len(rows.y))
+                kept = (share[0] <= drawn) & (drawn < share[1])
                 if kept.any():
-                    at = tuned._at([parts.take(kept)])
-                    tables += count_points(tuned.frontier_, points, problem.take(kept), at)[0]
-            progress.advance(len(rows.y))
-    tuned.frontier_ = _measured(tuned, problem, measured)
+                    problem, parts = _scored(tuned, rows.take(kept), task.promises)
+                    yield problem, tuned._at([parts])
+                progress.advance(len(rows.y))
+
+    cut = SEARCH_SHARE if task.promises else 1.0
+    tables = np.zeros(cast(Any, tuned.frontier_.tables).shape)
+    points = range(len(tables))
+    for some, at in passed("search all other rows", (0.0, cut)):
+        if countable:
+            tables += count_thresholds(tuned.frontier_, some, at)
+        else:
+            tables += count_points(tuned.frontier_, points, some, at)[0]
+    tuned.frontier_ = _measured(tuned, problem, tables)
+    searched, tested = int(tables[0].sum()), 0
     if task.promises:
         chosen = tuned._points()
-        candidates = tuned._candidates(chosen, tested[chosen], None, fresh=True)
-        tuned.frontier_ = replace(tuned.frontier_, candidates=candidates)
+        tables = np.zeros((len(chosen), *tables.shape[1:]))
+        for some, at in passed("test what was found", (cut, 1.0)):
+            tables += count_points(tuned.frontier_, chosen, some, at)[0]
+        tested = int(tables[0].sum())
+        tuned.frontier_ = replace(tuned.frontier_, candidates=tuned._candidates(chosen, tables, None, fresh=True))
     tuned._choose()
-    counted = int(measured[0].sum()), int(tested[0].sum())
-    return RowCounts(*counted, n - sum(counted))
+    return RowCounts(searched, tested, n - searched - tested)
 
 
 def _scored(tuned: TunedOrthogonalClassifier, rows: FreshRows, promises: bool) -> tuple[Problem, Parts]:
     """The rows of known groups in codes, and what the models predict of them."""
     cells = tuned.groups_.cells(tuned._groups(rows.X, rows.groups if tuned.sensitive_columns is None else None))
-    kept = np.flatnonzero(cells >= 0)
-    X, groups = (part if part is None or len(kept) == len(cells) else part.take(kept) for part in (rows.X, rows.groups))
-    y = np.searchsorted(tuned.classes_, np.asarray(rows.y)[kept]).astype(np.intp)
+    X, y, groups = rows.take(cells >= 0)
     full, principals, features = tuned.model_._parts(
         X, None if tuned.sensitive_columns is not None else groups, features=True
     )
-    problem = tuned._problem(y, cells[kept], np.ones(len(kept)), promises, fresh=True)
+    y_codes = np.searchsorted(tuned.classes_, np.asarray(y)).astype(np.intp)
+    problem = tuned._problem(y_codes, cells[cells >= 0], np.ones(len(y_codes)), promises, fresh=True)
     return problem, Parts(full, principals, tuned.model_.class_prior_, features)
 
 
@@ -142,25 +170,29 @@ def _undominated(frontier: Frontier) -> Frontier:
     return frontier.take(np.unique(np.concatenate(kept)))
 
 
-def _measured(tuned: TunedOrthogonalClassifier, problem: Problem, tables: NDArray[np.float64]) -> Frontier:
-    """The frontier with scores, gaps and floors of all rows that measure it.
+def _measured(tuned: TunedOrthogonalClassifier, problem: Problem, tables: Proba) -> Frontier:
+    """The best trades of a frontier by the scores, gaps and floors of the rows behind these tables.
 
     A score that is no function of the decisions, such as ROC AUC, stays that of the pilot.
     """
-    frontier = tuned.frontier_
-    score = frontier.score
-    base = tables[frontier.untouched]
-    constant = [base.sum(axis=-1, keepdims=True) * one for one in np.eye(base.shape[-1])]
-    floored = np.array([*constant, base])
-    floors = problem.floors
-    if problem.counted is not None:
-        score = problem.counted(tables.sum(axis=-3))
-        floors = floors_of(tuned, floored, problem.counted(floored.sum(axis=-3)))
-    return replace(
-        frontier,
-        score=score,
-        gap=problem.gap(tables),
-        upper=None if problem.upper is None else problem.upper(tables),
-        tables=tables,
-        useful=floors.kept(tables, score) if problem.counted is not None else frontier.useful,
-    )
+    frontier, counted = tuned.frontier_, problem.counted
+    if counted is not None:
+        base = tables[frontier.untouched]
+        floored = np.array([*(base.sum(axis=-1, keepdims=True) * one for one in np.eye(base.shape[-1])), base])
+        problem = replace(problem, floors=floors_of(tuned, floored, counted(floored.sum(axis=-3))))
+
+    def measured(here: NDArray[np.intp]) -> Frontier:
+        part, counts = frontier.take(here), tables[here]
+        score = part.score if counted is None else counted(counts.sum(axis=-3))
+        return replace(
+            part,
+            score=score,
+            gap=problem.gap(counts),
+            upper=None if problem.upper is None else problem.upper(counts),
+            tables=counts,
+            useful=part.useful if counted is None else problem.floors.kept(counts, score),
+        ).thinned()
+
+    # a part at a time: there are 1,000 thresholds at each strength
+    joined = Frontier.joined([measured(here) for here in frontier.tries().values()])
+    return replace(joined, n_tried=frontier.n_tried).thinned()

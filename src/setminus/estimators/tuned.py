@@ -562,10 +562,12 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         searched[by_cell] = np.arange(len(by_cell)) % round(1 / SEARCH_SHARE) == 0
         return searched
 
-    def _proposed(self, problem: Problem, parts: list[Parts], strengths: NDArray[np.float64], fresh: bool) -> Frontier:
+    def _proposed(
+        self, problem: Problem, parts: list[Parts], strengths: NDArray[np.float64], fresh: bool, *, thin: bool = True
+    ) -> Frontier:
         tested = None if problem.upper is None else self._tested(fresh)
         margin = 0.0 if tested is None else -float(ndtri(tested["level"])) / np.sqrt(tested["times"])
-        return proposed(self, problem, parts, strengths, margin)
+        return proposed(self, problem, parts, strengths, margin, thin=thin)
 
     def _at(self, parts: list[Parts]) -> Callable[[float, int], Proba]:
         """The log-probabilities of rows at a strength and a direction of the frontier."""
