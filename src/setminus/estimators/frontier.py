@@ -322,8 +322,10 @@ class Frontier:
     def tries(self) -> dict[tuple[float, int], Codes]:
         """The points of each strength and direction."""
         direction = np.full(len(self), -1) if self.direction is None else self.direction
-        pairs, inverse = np.unique(np.column_stack([self.strength, direction]), axis=0, return_inverse=True)
-        return {(float(pair[0]), int(pair[1])): np.flatnonzero(inverse == i) for i, pair in enumerate(pairs)}
+        order = np.lexsort([self.strength, direction])
+        changed = (np.diff(self.strength[order]) != 0) | (np.diff(direction[order]) != 0)
+        parts = np.split(order, np.flatnonzero(changed) + 1)
+        return {(float(self.strength[part[0]]), int(direction[part[0]])): part for part in parts}
 
     @staticmethod
     def joined(parts: list[Frontier]) -> Frontier:
