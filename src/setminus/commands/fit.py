@@ -483,7 +483,7 @@ def _outcome(record: Record) -> list[str]:
     lines = [
         outcome_text(record),
         f"Strength {chosen['strength']:g}{threshold}. The {GAPS[bounded].lower()} is "
-        f"{chosen['gap']:.3f} in cross-validation and {measured} on the test rows; the tolerance is {tolerance:g}"
+        f"{chosen['gap']:.3f} on the tuning rows and {measured} on the test rows; the tolerance is {tolerance:g}"
         + ("." if kept else ", which the test rows exceed."),
     ]
     if any(row["selection_rate"]["value"] == 0 for row in after["group_rates"]):

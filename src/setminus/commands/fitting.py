@@ -381,7 +381,7 @@ def _audits(
     }
     entries: list[tuple[str, str, dict[str, Any]]] = [
         ("before", "The full classifier, unchanged.", {"proba": full[:, order]}),
-        ("after", f"With {chosen}, chosen by cross-validation. To predict, {known}.", after),
+        ("after", f"Tuned: {chosen}. To predict, {known}.", after),
     ]
     # impact ratios are of the groups as they are, small ones too
     grouped_by = Groupings("both", least=1, small=None, bins=config.edges or None)

@@ -3,7 +3,7 @@
 The models are fitted once, so that every other row is out of sample. Rows of a pilot fit the offsets and space the
 thresholds. Then the fresh rows are scored and counted, a batch at a time: a third of them in the search, for every
 strength, offset and threshold, and in a second pass the others in the test of what the search found. Tables of counts
-are all that is kept, and the certificate is exact, since no model is fitted again.
+are all that is kept. The certificate needs no assumption about refits, since no model is fitted again.
 
 A search of more than two classes climbs from point to point, and a score that is no function of the counts needs the
 rows: there the pilot is searched, and the fresh rows measure the best trades that it found.
