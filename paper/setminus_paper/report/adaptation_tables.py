@@ -231,7 +231,7 @@ def gain_rows(frame: pd.DataFrame, rule: str = RULES[0]) -> pd.DataFrame:
             for rival in ("vada", "source_only"):
                 gains = difference(some, one, rival, rule) if one else pd.DataFrame()
                 line[f"{who}.{rival}"] = points(*gains[["difference", "low", "high"]].iloc[0]) if len(gains) else ""
-        line["picked"] = some[some.method == method]["picked"].iloc[0] if method else ""
+        line["picked"] = (some[some.method == method]["picked"].iloc[0] or ESTIMATES[method]) if method else ""
         line["paper"] = _paper_gain(some, method)
         line["as_paper"] = f"{sum(ordered[pair])} of {len(ordered[pair])}" if pair in ordered else ""
         lines.append(line)

@@ -56,7 +56,7 @@ MANY_CLASSES = 12
 """A chart of more is as wide as the page, and has fewer bars for each."""
 SIGNED = ("source_only", "vada", CHOSEN, *ESTIMATES, "vada_iw")
 """Methods in the order in which they take their signs, the same in all charts."""
-OURS, PAPER = "ours, by information", "paper, by test_oracle"
+OURS, PAPER = "ours", "paper, by test_oracle"
 PREDICTED, TRUTH = "VADA: its predictions", "true"
 SOURCE, TARGET = "source", "target"
 AXIS = "first half's share of the source, %"
@@ -65,8 +65,8 @@ AXIS = "first half's share of the source, %"
 def charts(records: Sequence[Record]) -> list[Chart]:
     """The gain over VADA on each pair, and accuracy and gain against the shift of pairs with several."""
     return [
-        chart
-        for part in by_scale(records).values()
+        replace(chart, title=f"{chart.title} ({scale} size)")
+        for scale, part in by_scale(records).items()
         for made in (gain_charts, shift_charts)
         for chart in made(frame_of(part))
     ]
