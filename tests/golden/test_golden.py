@@ -3,7 +3,7 @@
 `commands.json` holds the numbers that the commands give for the inputs of `inputs.py`, `documents.json` those of the
 generated tables in README.md and docs/. Names of keys, rows and pages are free. Write both files anew with
 
-    OMP_NUM_THREADS=1 python -m tests.golden
+    OPENBLAS_CORETYPE=Haswell OMP_NUM_THREADS=1 python -m tests.golden
 
 only where a number is meant to change, and give the reason in the commit.
 """

@@ -226,7 +226,7 @@ def test_translation_solves_what_misleads_the_classifier_of_the_source():
 
     def accuracy(method, **options):
         task = method(plain_networks(), data, config, 0, **options)
-        train(task, TrainingConfig(steps=140))
+        train(task, TrainingConfig(steps=400))
         return (task.predict_proba(data.target).argmax(axis=1) == target_labels).mean()
 
     adapted = accuracy(Cycada, translation_rate=3e-3, **options)
