@@ -281,7 +281,7 @@ def _ours(name: str, known: bool, **options: Any) -> Method:
     return Method(name, partial(tuned, known=known, **options), needs_attribute=known, config=options)
 
 
-_SEARCH = {"confidence": None, "min_lead": 0.0, "min_rate_ratio": 0.0}
+_SEARCH = {"confidence": None, "min_lead": 0.0, "min_rate_ratio": 0.0, "min_group_size": 2}
 """The search alone: no peer has floors of usefulness, or a promise."""
 _PROMISE = {"confidence": 0.95}
 """The defaults."""

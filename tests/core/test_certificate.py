@@ -150,6 +150,26 @@ def test_noise_floor_is_that_of_two_equal_groups():
     assert noise_floor(np.concatenate([table] * 4), constraint="demographic_parity").quantile > floor.quantile
 
 
+@pytest.mark.parametrize("constraint", ["equalized_odds", "demographic_parity", "equal_opportunity"])
+def test_equal_groups_are_rejected_in_one_of_twenty_samples(constraint):
+    rng = np.random.default_rng(0)
+    rows = np.array([[3000, 2000], [400, 250], [15, 10]])
+    rate = np.array([[0.8, 0.2], [0.3, 0.7]])
+    drawn = [rng.multinomial(rows, rate) for _ in range(400)]
+    p_values = np.array([noise_floor(table, constraint=constraint).p_value for table in drawn])
+    assert 0.025 < (p_values <= 0.05).mean() < 0.08
+    assert 0.4 < (p_values <= 0.5).mean() < 0.6
+
+
+def test_a_small_group_does_not_hide_the_difference_of_two_large_ones():
+    table = np.array([[[2400, 600], [600, 1400]], [[1400, 600], [200, 1200]], [[8, 3], [3, 6]]])
+    floor = noise_floor(table)
+    # among the gaps of equal groups that of these would be nothing special
+    assert equalized_odds_from_table(table) < floor.quantile and floor.p_value < 0.002
+    # the control: without the two large ones' difference nothing is found
+    assert noise_floor(np.array([table[0], table[0], table[2]])).p_value > 0.05
+
+
 @pytest.mark.parametrize("constraint", ["equalized_odds", "demographic_parity"])
 def test_rows_needed_reach_the_tolerance_that_these_rows_do_not(constraint):
     table = np.array([[[90, 10], [20, 80]], [[9000, 1000], [2000, 8000]], [[400, 100], [90, 110]]])

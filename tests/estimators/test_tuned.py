@@ -366,7 +366,7 @@ def test_folds_learn_every_class_and_predict_every_group(rows):
         sklearn.clone(model).set_params(cv=KFold(2)).fit(
             rows.X[order], rows.y[order], sensitive_features=rows.sex[order]
         )
-    early = np.where(np.arange(len(rows.y)) < 50, "x", rows.sex)  # the first rows are learned from, never predicted
+    early = np.where(np.arange(len(rows.y)) < 80, "x", rows.sex)  # the first rows are learned from, never predicted
     with pytest.raises(ValueError, match="group 'x' has 0 rows of class 0 among its 0"):
         sklearn.clone(model).set_params(cv=TimeSeriesSplit(3)).fit(rows.X, rows.y, sensitive_features=early)
     # a fold of one row is one, a fold of none is not
@@ -603,6 +603,45 @@ def test_a_gap_that_may_be_chance_is_left_alone_and_said_not_to_be_certified():
             above += certificate.gap > certificate.noise_floor.expected
     assert choices.count("left alone") >= 10 and above >= 2
     # another gap than noise is not left alone: see above
+
+
+@pytest.mark.parametrize("rare", [14, 120])
+def test_a_rare_group_does_not_stop_the_others(rare):
+    X, y, group = shifted(9000, shift=0.4)
+    name = np.where(group == 1, "b", "a").astype(object)
+    name[np.arange(0, 9000, 9000 // rare)[:rare]] = "rare"
+    model = TunedOrthogonalClassifier(FrozenEstimator(Given()), tolerance=0.1, strengths=[0, 0.5, 1], cv=2)
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("always")
+        model.fit(X, y, sensitive_features=name)
+    # of so few rows nothing is certified, and they need not count; the difference of the others is no chance
+    assert model.choice_ == ("certified" if rare == 14 else "not certified")
+    assert model.groups_.crossed.dropped == ({"rare": 14} if rare == 14 else {})
+    large = name != "rare"
+
+    def gap(decisions):
+        return equalized_odds_gap(y[large], decisions[large], sensitive_features=name[large])
+
+    assert gap(model.predict(X, sensitive_features=name)) < 0.1 < 0.2 < gap(Given().predict_proba(X).argmax(axis=1))
+
+
+def test_by_default_groups_have_twenty_rows_of_each_label_where_two_can():
+    y = np.arange(2000) % 2
+
+    def compared(sizes, **options):
+        names = np.repeat(list("abcd"), sizes)
+        with warnings.catch_warnings(record=True):
+            warnings.simplefilter("always")
+            model = TunedOrthogonalClassifier(LogisticRegression(), tolerance=1, strengths=[0], cv=2, **options)
+            model.fit(np.zeros((len(names), 1)), y[: len(names)], sensitive_features=names)
+        return model.groups_.names
+
+    assert compared([100, 80, 60, 8]) == ["a", "b", "c"]
+    # small ones together are large enough
+    assert compared([100, 80, 30, 30]) == ["a", "b", "other"]
+    # where only one group is large, all are compared
+    assert compared([100, 30, 20, 8]) == ["a", "b", "c", "d"]
+    assert compared([100, 80, 60, 8], min_group_size=2) == ["a", "b", "c", "d"]
 
 
 def test_a_decision_that_is_nearly_constant_is_no_candidate():

@@ -111,7 +111,7 @@ def test_left_alone_is_not_said_to_be_certified(altered, choice, certified):
             "confidence": 0.95,
             "bound": 0.123,
             "gap": 0.02,
-            "noise_floor": {"expected": 0.03, "quantile": 0.06},
+            "noise_floor": {"expected": 0.03, "quantile": 0.06, "p_value": 0.37},
             "method": "exact",
         },
     }

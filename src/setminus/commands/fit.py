@@ -189,13 +189,14 @@ def fit(
         ),
     ] = "crossed",
     min_group_size: Annotated[
-        int,
+        int | None,
         typer.Option(
             min=1,
             rich_help_panel=DATA,
-            help="Smallest number of rows in a group, for each label that the constraint compares.",
+            help="Smallest number of rows in a group, for each label that the constraint compares. Default: 20, or 2 "
+            "if fewer than two groups have 20.",
         ),
-    ] = 10,
+    ] = None,
     small_groups: Annotated[
         Literal["merge", "drop", "raise"],
         typer.Option(
@@ -335,7 +336,7 @@ class FitConfig:
     features: tuple[str, ...] = ()
     bins: tuple[str, ...] = ()
     constraint_over: ConstraintOver = "crossed"
-    min_group_size: int = 10
+    min_group_size: int | None = None
     small_groups: Literal["merge", "drop", "raise"] = "merge"
     test: str | None = None
     test_size: float = 0.25

@@ -60,11 +60,17 @@ class NoiseFloor:
     expected : float
         The noise floor: the mean.
     quantile : float
-        In 95 % of samples the gap is below: a smaller gap may be chance.
+        In 95 % of samples the gap is below.
+    p_value : float
+        Of "the groups have the same rates": the share of samples in which the largest difference of a group's rate from
+        the rate of all, over its standard error, is at least that of these rows. The gap itself is a weak test: a group
+        of few rows has a large gap by chance, among which a difference of two large groups does not show.
     """
 
     expected: float
     quantile: float
+    # certificates of version 0.2.0 have none
+    p_value: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -236,15 +242,19 @@ def noise_floor(
     Examples
     --------
     >>> floor = noise_floor([[[90, 10], [20, 80]], [[900, 100], [200, 800]]])
-    >>> 0.03 < floor.expected < floor.quantile < 0.12
+    >>> 0.03 < floor.expected < floor.quantile < 0.12 < floor.p_value
     True
     """
     counts = _Counts.of(table, constraint, agg, pos, squares)
-    gaps = counts.gaps(counts.equal_groups(counts.rows))
+    drawn = counts.equal_groups(counts.rows)
+    gaps = counts.gaps(drawn)
     known = gaps[~np.isnan(gaps)]
     if len(known) == 0:
         return NoiseFloor(float("nan"), float("nan"))
-    return NoiseFloor(float(known.mean()), float(np.quantile(known, 0.95)))
+    # a margin for the rounding of equal counts
+    as_large = _deviation(drawn) >= _deviation(counts.outcomes) - 1e-9
+    p_value = (1 + as_large.sum()) / (1 + len(drawn))
+    return NoiseFloor(float(known.mean()), float(np.quantile(known, 0.95)), float(p_value))
 
 
 def upper_gaps(
@@ -553,6 +563,19 @@ class _Counts:
         steps = [left, *reversed(steps)]
         found = [_exact_p_value(of_label, float(share[k])) for of_label, k in zip(self.outcomes, steps, strict=True)]
         return max(approximate, float(ndtr(weights @ _normal_score(np.array(found)))))
+
+
+def _deviation(outcomes: Floats) -> Floats:
+    """The largest difference of a group's rate from the rate of all groups, in standard errors."""
+    rows = outcomes.sum(axis=-1, keepdims=True)
+    total = rows.sum(axis=-2, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        pooled = outcomes.sum(axis=-2, keepdims=True) / total
+        error = np.sqrt(pooled * (1 - pooled) * (1 / rows - 1 / total))
+        deviation = np.abs(outcomes / rows - pooled) / error
+    # groups without rows do not count
+    found: Floats = np.nan_to_num(deviation, nan=0.0, posinf=0.0).max(axis=(-3, -2, -1))
+    return found
 
 
 def _exact_p_value(of_label: Floats, margin: float, enough: float = _UNCLEAR) -> float:

@@ -33,8 +33,8 @@ SENTENCES = {
         "raise the tolerance, lower {min_lead} or {min_rate_ratio}, or use more rows.",
     ),
     "within noise": (
-        "the {gap} gap of the full classifier, {measured:.3g}, may be chance: 95 % of samples of equal groups of these "
-        "sizes have a gap below {chance:.3g}. It may also be as large as {bound:.3g}; the classifier is left as it is, "
+        "the {gap} gap of the full classifier, {measured:.3g}, may be chance: equal groups of these sizes differ as "
+        "much in {percent:.0f} % of samples. It may also be as large as {bound:.3g}; the classifier is left as it is, "
         "without a certificate",
         "use more rows, or raise the tolerance.",
     ),

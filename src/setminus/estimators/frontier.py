@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setminus.core import Agg, Constraint
-from setminus.core.certificate import Certificate, certify, p_value
+from setminus.core.certificate import Certificate, certify, noise_floor, p_value
 from setminus.core.gaps import (
     demographic_parity_from_table,
     equal_opportunity_from_table,
@@ -148,6 +148,14 @@ class Candidates:
             p_value(table, tolerance, constraint=constraint, agg=agg, pos=pos, squares=squares, **options)
             for table, squares in self.counts(i)
         )
+
+    def may_be_chance(self, i: int, constraint: Constraint, agg: Agg, pos: int | None = None) -> bool:
+        """Whether equal groups of these sizes differ as much as at one point in 5 % of samples or more."""
+        p_values = [
+            noise_floor(table, constraint=constraint, agg=agg, pos=pos, squares=squares).p_value
+            for table, squares in self.counts(i)
+        ]
+        return min(p_values) * len(p_values) > 0.05
 
     def certified(
         self, tolerance: float, confidence: float, constraint: Constraint, agg: Agg, pos: int | None = None

@@ -92,7 +92,7 @@ class Groupings:
         self,
         over: ConstraintOver = "crossed",
         *,
-        least: int = 2,
+        least: int | None = None,
         small: SmallGroups | None = "merge",
         bins: Mapping[str | int, Sequence[float]] | None = None,
     ):

@@ -202,6 +202,10 @@ PLAIN = re.compile(r"[-+.\d]+|yes|no|y|n|true|false|t|f|1|0", re.IGNORECASE)
 """Words that say nothing without the name of their column."""
 
 
+ENOUGH, FEWEST = 20, 2
+"""Rows that a group has by default, of each label that is compared, and where fewer than two groups have as many."""
+
+
 class Groups:
     """The groups of the training rows, and the group of each new row.
 
@@ -215,8 +219,9 @@ class Groups:
         Quantile bins of a continuous column.
     max_values : int, default=20
         A numeric column with more distinct values than this is continuous.
-    least : int, default=1
+    least : int or None, default=1
         Rows that a group must have, of each label that is compared. A quantile that leaves a bin with fewer is dropped.
+        None: 20, or 2 where fewer than two groups have 20.
     small : {None, "merge", "drop", "raise"}, default=None
         Groups with fewer rows than `least`: None keeps them; "merge" makes one group of them, which is dropped where
         it is still too small; "drop" leaves their rows in no group; "raise" refuses them.
@@ -249,7 +254,7 @@ class Groups:
         self,
         n_bins: int = 5,
         max_values: int = 20,
-        least: int = 1,
+        least: int | None = 1,
         small: SmallGroups | None = None,
         bins: Mapping[str | int, Sequence[float]] | None = None,
     ):
@@ -310,7 +315,7 @@ class Groups:
         self.place: list[int] | None = None
         codes = self._found(crossed)
         counts = _cell_counts(codes, y_codes, len(self.labels), weights)
-        short = _short(counts, labels, self.least)
+        short = self._short(counts, labels)
         if self.small is not None and short.any():
             self._set_apart(counts, labels, short)
             codes = self._found(crossed)
@@ -347,7 +352,7 @@ class Groups:
                 f"{self.n_missing:,} rows have no {' or '.join(filter(None, self.columns)) or 'group'}: they "
                 "train the model and count in no gap"
             )
-        few = f"fewer than {self.least:,} rows" + ("" if self.least == 1 else " of a label that is compared")
+        few = f"fewer than {self.enough:,} rows" + ("" if self.enough == 1 else " of a label that is compared")
         if self.merged:
             found.append(f"small groups ({few}) are merged into {OTHER!r}: {_counted(self.merged)}")
         if self.dropped:
@@ -367,7 +372,12 @@ class Groups:
         if not self._continuous(column.values):
             return None
         present = ~column.missing
-        return _cut(column.values[present], y_codes[present], self.n_bins, self.least, labels)
+        column_values, codes = column.values[present], y_codes[present]
+        if self.least is not None:
+            return _cut(column_values, codes, self.n_bins, self.least, labels)
+        return _cut(column_values, codes, self.n_bins, ENOUGH, labels) or _cut(
+            column_values, codes, self.n_bins, FEWEST, labels
+        )
 
     def _check_bins(self) -> None:
         """Raise where bins are of no column, or do not rise."""
@@ -379,22 +389,28 @@ class Groups:
             if not len(edges) or not rising or not np.isfinite(np.asarray(edges, dtype=np.float64)).all():
                 raise UserError(f"the bins of {name!r} are {[*edges]}", expected="finite numbers in rising order")
 
+    def _short(self, counts: Codes, labels: Sequence[int]) -> NDArray[np.bool_]:
+        """Which groups have too few rows, by `least` or by these groups."""
+        several = (~_short(counts, labels, ENOUGH)).sum() > 1
+        self.enough: int = (ENOUGH if several else FEWEST) if self.least is None else self.least
+        return _short(counts, labels, self.enough)
+
     def _set_apart(self, counts: Codes, labels: Sequence[int], short: NDArray[np.bool_]) -> None:
         """Merge or drop the small groups, or refuse them."""
         sizes = {self._name(self.labels[at]): int(counts[at].sum()) for at in np.flatnonzero(short)}
         if self.small == "raise":
             raise UserError(
                 f"groups with too few rows: {_counted(sizes)}",
-                expected=f"at least {self.least} rows" + (" of each compared class" if len(labels) else ""),
+                expected=f"at least {self.enough} rows" + (" of each compared class" if len(labels) else ""),
                 do="merge or drop them: small_groups='merge' or 'drop'.",
             )
         union = counts[short].sum(axis=0, keepdims=True)
-        merged = self.small == "merge" and short.sum() > 1 and not _short(union, labels, self.least)[0]
+        merged = self.small == "merge" and short.sum() > 1 and not _short(union, labels, self.enough)[0]
         kept = np.flatnonzero(~short)
         if len(self.labels) > 1 and len(kept) + merged < 2:
             raise UserError(
                 f"fewer than two groups have enough rows; too few are in {_counted(sizes)}",
-                expected=f"at least {self.least} rows" + (" of each compared class" if len(labels) else ""),
+                expected=f"at least {self.enough} rows" + (" of each compared class" if len(labels) else ""),
                 do="give more rows, fewer or wider groups, or a smaller min_group_size.",
             )
         place = np.full(len(self.labels), NOT_COMPARED)

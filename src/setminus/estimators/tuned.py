@@ -97,9 +97,10 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
     constraint_over : {"crossed", "each", "both"}, default="crossed"
         The groups that are compared where there are several sensitive columns: those of their crossing, those of each
         column, or both.
-    min_group_size : int, default=2
+    min_group_size : int, optional
         Rows that a group must have, of each label that the constraint compares; demographic parity compares none, and
-        the rows of a group are counted together.
+        the rows of a group are counted together. By default 20, or 2 where fewer than two groups have 20: the rates
+        of a smaller group are hardly known, and would decide the gap of all.
     small_groups : {"merge", "drop", "raise"}, default="merge"
         Groups with fewer rows: "merge" makes one group of them, or drops them where it is still too small; with "drop"
         their rows train the models and count in no gap, as do rows whose group is missing; "raise" refuses them.
@@ -116,8 +117,8 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         certificate: on new rows the gap is often larger.
     uncertified : {"warn", "raise"}, default="warn"
         Where no candidate is certified: warn, or raise an error. With a warning the full classifier is left as it is
-        where its gap may be chance: equal groups of these sizes show a smaller one in 95 % of samples
-        (`Certificate.noise_floor.quantile`). That holds also where a candidate is certified at a loss of accuracy of
+        where its gap may be chance: equal groups of these sizes differ as much in 5 % of samples or more
+        (`Certificate.noise_floor.p_value`). That holds also where a candidate is certified at a loss of accuracy of
         more than its standard error; with "raise" that candidate is taken. Otherwise the useful candidate is taken
         whose gap is most likely within the tolerance.
     scoring : str or callable, default="accuracy"
@@ -210,7 +211,7 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         agg: Agg = "max",
         tolerance: float = 0.05,
         constraint_over: ConstraintOver = "crossed",
-        min_group_size: int = 2,
+        min_group_size: int | None = None,
         small_groups: SmallGroups = "merge",
         bins: Mapping[str | int, Sequence[float]] | None = None,
         favorable_label: Any = None,
@@ -605,7 +606,7 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
         found = candidates.certified(*settings)
         base = len(candidates.points) - 1 if self._may_leave_alone else None
         certificate = None if base is None else candidates.certificate(base, *settings, certified=False)
-        within_noise = certificate is not None and certificate.gap <= certificate.noise_floor.quantile
+        within_noise = base is not None and candidates.may_be_chance(base, *settings[2:])
         if found is not None and (found == base or not within_noise or not self._is_worse(found, candidates)):
             choice = "left alone" if found == base else "certified"
             certified = candidates.certificate(found, *settings, certified=True)
@@ -619,7 +620,7 @@ class TunedOrthogonalClassifier(PrincipalMixin, ClassifierMixin, BaseEstimator):
             tolerance=self.tolerance,
             measured=certificate.gap,
             bound=certificate.bound,
-            chance=certificate.noise_floor.quantile,
+            percent=100 * certificate.noise_floor.p_value,
         )
         if self.uncertified == "raise":
             raise NotCertified(caution)
