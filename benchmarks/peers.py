@@ -281,10 +281,12 @@ def _ours(name: str, known: bool, **options: Any) -> Method:
     return Method(name, partial(tuned, known=known, **options), needs_attribute=known, config=options)
 
 
-_SEARCH = {"confidence": None, "min_lead": 0.0, "min_rate_ratio": 0.0, "min_group_size": 2}
+_ALL_GROUPS = {"min_group_size": 2}
+"""No peer merges small groups."""
+_SEARCH = {"confidence": None, "min_lead": 0.0, "min_rate_ratio": 0.0, **_ALL_GROUPS}
 """The search alone: no peer has floors of usefulness, or a promise."""
-_PROMISE = {"confidence": 0.95}
-"""The defaults."""
+_PROMISE = {"confidence": 0.95, **_ALL_GROUPS}
+"""The defaults otherwise."""
 OURS = (
     Method("base", base, tolerances=(None,)),
     _ours("setminus", known=False, **_SEARCH),
