@@ -9,7 +9,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-__all__ = ["mean_spread", "paired_difference", "to_frame"]
+__all__ = ["Record", "by_scale", "mean_spread", "paired_difference", "points", "spread", "to_frame"]
+
+Record = dict[str, Any]
 
 
 def to_frame(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -30,6 +32,20 @@ def to_frame(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
         settings = {f"config.{key}" if key in metrics else key: value for key, value in config.items()}
         rows.append({**{key: record[key] for key in ("name", "seed", "seconds")}, **settings, **metrics})
     return pd.DataFrame(rows)
+
+
+def by_scale(records: Sequence[Record]) -> dict[str, list[Record]]:
+    """The records of each size: networks of two sizes do not share a table.
+
+    Examples
+    --------
+    >>> [*by_scale([{"config": {"scale": "quick"}}, {"config": {"scale": "large"}}])]
+    ['quick', 'large']
+    """
+    parts: dict[str, list[Record]] = {}
+    for record in records:
+        parts.setdefault(record["config"]["scale"], []).append(record)
+    return parts
 
 
 def mean_spread(frame: pd.DataFrame, by: str | Sequence[str], value: str, ddof: int = 1) -> pd.DataFrame:
@@ -70,6 +86,27 @@ def paired_difference(
     mean, seeds = groups.mean(), groups.size()
     reach = stats.t.ppf((1 + level) / 2, seeds - 1) * groups.std() / np.sqrt(seeds)
     return pd.DataFrame({"difference": mean, "low": mean - reach, "high": mean + reach, "seeds": seeds})
+
+
+def spread(spreads: pd.DataFrame) -> list[str]:
+    """Mean ± standard deviation in percent, of a frame from `mean_spread`."""
+    return [
+        f"{100 * mean:.1f}" + ("" if np.isnan(std) else f" ± {100 * std:.1f}")
+        for mean, std in zip(spreads["mean"], spreads["std"], strict=True)
+    ]
+
+
+def points(value: float, low: float = float("nan"), high: float = float("nan")) -> str:
+    """A difference in points of percent, with its interval where it has one.
+
+    Examples
+    --------
+    >>> points(0.0213, -0.004, 0.0466), points(-0.01)
+    ('+2.1 (-0.4 to +4.7)', '-1.0')
+    """
+    # adding 0 makes a zero of minus zero
+    mean, *ends = (f"{round(100 * one, 1) + 0.0:+.1f}" for one in (value, low, high))
+    return mean if np.isnan(low) else f"{mean} ({ends[0]} to {ends[1]})"
 
 
 def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:

@@ -8,10 +8,9 @@ import pytest
 
 pytest.importorskip("torch")
 
-from setminus_paper.report.adaptation_tables import (
+from setminus_paper.report.domain_adaptation import (
     CHOSEN,
     PAPERS,
-    by_scale,
     difference,
     frame_of,
     gains_by_shift,
@@ -20,6 +19,7 @@ from setminus_paper.report.adaptation_tables import (
 from setminus_paper.report.fairness_tables import rows_of
 from setminus_paper.report.style_transfer import rows_of as transfer_rows
 from setminus_paper.reproduce import plan_runs
+from setminus_paper.tables import by_scale
 
 from setminus.records import read_records
 

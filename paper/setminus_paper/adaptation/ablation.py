@@ -13,7 +13,7 @@ from setminus.charts.chart import Bars, Chart
 from setminus_paper.adaptation.settings import ABLATION, SIZES
 from setminus_paper.adaptation.table3 import measure
 from setminus_paper.run import Run, Scale
-from setminus_paper.tables import mean_spread, paired_difference, to_frame
+from setminus_paper.tables import mean_spread, paired_difference, points, to_frame
 
 __all__ = ["CLAIM", "DEFAULT_SEEDS", "METHODS", "charts", "plan", "summary"]
 
@@ -52,8 +52,7 @@ def summary(records: Sequence[dict[str, Any]]) -> list[tuple[str, str, str]]:
         text = f"{100 * found['mean']:.1f} on {found['seeds']:.0f} seeds"
         gains = paired_difference(frame, "accuracy", "method", method, "vada")
         if method != "vada" and len(gains):
-            gain, low, high = (100 * gains[["difference", "low", "high"]].iloc[0]).tolist()
-            text += f", {gain:+.1f} ({low:+.1f} to {high:+.1f}) over VADA"
+            text += f", {points(*gains[['difference', 'low', 'high']].iloc[0])} over VADA"
         rows.append((f"{labels[method]}: accuracy, %", "", text))
     return rows
 

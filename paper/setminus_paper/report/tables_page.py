@@ -9,11 +9,12 @@ from typing import Any
 from setminus.files import atomic_write
 from setminus.records import read_records
 from setminus_paper.pages import markdown_table, render
-from setminus_paper.report import adaptation_tables as adaptation
+from setminus_paper.report import domain_adaptation as adaptation
 from setminus_paper.report import fairness_tables as fairness
 from setminus_paper.report import style_transfer as transfer
-from setminus_paper.report.adaptation_tables import CHOSEN, ESTIMATES, PAPER_SHIFT, RULES
+from setminus_paper.report.domain_adaptation import CHOSEN, ESTIMATES, PAPER_SHIFT, RULES
 from setminus_paper.reproduce import draw_picture
+from setminus_paper.tables import by_scale
 
 __all__ = ["RECORDS", "build", "write"]
 
@@ -46,11 +47,11 @@ def write(tables: Tables) -> dict[str, str]:
     """The Markdown of each page that has records, by its name."""
     shown = {
         "transfer": {
-            name: {scale: _transfer(own) for scale, own in adaptation.by_scale(tables[name]).items()}
+            name: {scale: _transfer(own) for scale, own in by_scale(tables[name]).items()}
             for name in RECORDS[:3]
             if name in tables
         },
-        "adaptation": {scale: _adaptation(own) for scale, own in adaptation.by_scale(tables.get("table3", ())).items()},
+        "adaptation": {scale: _adaptation(own) for scale, own in by_scale(tables.get("table3", ())).items()},
         "fairness": {name: _fairness(tables[name]) for name in RECORDS[4:] if name in tables},
     }
     return {name: render(f"table_{name}.md.j2", **{name: own}) for name, own in shown.items() if own}

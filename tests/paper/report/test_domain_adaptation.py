@@ -6,12 +6,12 @@ import sys
 
 import numpy as np
 import pytest
-from setminus_paper.report.adaptation_tables import frame_of
 from setminus_paper.report.domain_adaptation import (
     charts,
     commands,
     distances,
     domain_adaptation_section,
+    frame_of,
     gain_rows,
     reversed_rows,
     shift_rows,

@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from setminus_paper.report.adaptation_tables import frame_of
 from setminus_paper.report.domain_adaptation import (
     class_chart,
     feature_charts,
+    frame_of,
     frequency_charts,
     gain_charts,
     shift_charts,

@@ -2,7 +2,7 @@
 
 import pytest
 from scipy.stats import ttest_rel
-from setminus_paper.report.adaptation_tables import CHOSEN, difference, frame_of, gains_by_shift, ours, trend
+from setminus_paper.report.domain_adaptation import CHOSEN, difference, frame_of, gains_by_shift, ours, trend
 
 from tests.made_adaptation import made_record, made_records
 
