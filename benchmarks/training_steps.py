@@ -30,7 +30,7 @@ from setminus.nn.losses import (
     virtual_adversarial_loss,
 )
 from setminus.nn.networks import AdaptationNetwork, DomainDiscriminator, seeded
-from setminus.nn.passes import Precision, adam, autocast, fast_precision, prepare, running_statistics_kept
+from setminus.nn.passes import Precision, adam, fast_precision, prepare, running_statistics_kept
 from setminus.records import append_record
 
 RECORDS = Path("results/training_steps/records.jsonl")
@@ -119,7 +119,7 @@ def cyclegan_steps(sizes: Sizes, precision: Precision) -> tuple[Step, Step]:
     fast_a, fast_b = prepare(real_a), prepare(real_b)
 
     def our_step() -> Losses:
-        with autocast(precision):
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16-mixed"):
             return cyclegan_step(fast, fast_a, fast_b, _update(ours))
 
     return our_step, lambda: plain_cyclegan_step(plain, real_a, real_b, *theirs)
@@ -185,7 +185,7 @@ def vada_steps(sizes: Sizes, precision: Precision, config: VadaConfig | None = N
     fast_source, fast_target = prepare(source), prepare(target)
 
     def our_step() -> Losses:
-        with autocast(precision):
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16-mixed"):
             return vada_step(fast, fast_source, labels, fast_target, _update(ours), config=config)
 
     return our_step, lambda: plain_vada_step(plain, source, labels, target, *theirs, config)

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from setminus import save
-from setminus.commands.apply import apply_file
 from setminus.commands.audit import AuditConfig, audit_table
 from setminus.commands.table_roles import Roles, read_rows
 from setminus.errors import UserError
+from setminus.scale.scorers import ModelScorer
+from setminus.scale.scoring import score_file
 from setminus.tables.columns import to_text
 from setminus.tables.reading import open_table
 
@@ -60,7 +61,7 @@ def test_every_alphabet_is_read_right_or_refused(tmp_path, values, fitted, asked
     model = LogisticRegression().fit(frame[["x"]], y)
     model.about_ = {"task": {"labels": roles.class_names}}
     save(model, tmp_path / "m.skops")
-    scored = apply_file([tmp_path / "m.skops", source], tmp_path / f"out.{ending}").path
+    scored = score_file(source, tmp_path / f"out.{ending}", ModelScorer(tmp_path / "m.skops")).path
 
     # where not V is itself the other value, the file says the same with and without --positive
     own_words = fit_for is None or present == sorted([fit_for, f"not {fit_for}"])

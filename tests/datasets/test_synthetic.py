@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
-from setminus.datasets.synthetic import DiscreteModel, GaussianModel, boundary_normals, linear_gaussian
+from setminus.datasets.synthetic import DiscreteModel, GaussianModel, linear_gaussian
 
 sizes = {"n_classes": st.integers(2, 6), "n_z1": st.integers(1, 4), "n_z2": st.integers(1, 4)}
 seeds = st.integers(0, 2**32 - 1)
@@ -147,20 +147,16 @@ def test_classes_of_the_gaussian_model_differ_in_prior_and_covariance():
     assert np.abs(model.covariances[0] - model.covariances[1]).max() > 0.1
 
 
-def test_linear_normals_are_the_slopes_of_the_log_odds():
+def test_the_log_odds_of_equal_variances_are_linear_along_the_difference_of_the_means():
     mixing = np.array([[2.0, 1.0], [0.0, 1.0]])
     plain = linear_gaussian(separation=1.5, angle=60)
     mixed = GaussianModel(plain.prior, plain.means, plain.covariances, 1, mixing)
-    for model in (plain, mixed):
-        step = 1e-3 * np.eye(2)
-        odds = np.diff(model.log_full(step), axis=1)[:, 0]
-        np.testing.assert_allclose(boundary_normals(model).full, odds / np.linalg.norm(odds), atol=1e-10)
-    normals = boundary_normals(plain)
-    np.testing.assert_allclose(normals.full, [0.5, np.sqrt(0.75)])
-    np.testing.assert_allclose(normals.principal, [1, 0])
-    np.testing.assert_allclose(normals.orthogonal, [0, 1])
-    # orthogonality is one of latents: seen through a map that is no rotation, the normals are oblique
-    assert abs(boundary_normals(mixed).principal @ boundary_normals(mixed).orthogonal) > 0.1
+    slope = 1.5 * np.array([0.5, np.sqrt(0.75)])
+    for model, expected in ((plain, slope), (mixed, np.linalg.solve(mixing.T, slope))):
+        odds = (
+            np.diff(model.log_full(np.eye(2)), axis=1)[:, 0] - np.diff(model.log_full(np.zeros((1, 2))), axis=1)[:, 0]
+        )
+        np.testing.assert_allclose(odds, expected, atol=1e-10)
 
 
 def test_wrong_models_are_refused():
@@ -170,8 +166,6 @@ def test_wrong_models_are_refused():
         GaussianModel(np.ones(3) / 3, np.zeros((2, 2)), np.stack([np.eye(2)] * 2), n_z1=1)
     with pytest.raises(ValueError, match="n_z1 is 2: z1 and z2 each need at least one of the 2 coordinates"):
         GaussianModel(np.ones(2) / 2, np.zeros((2, 2)), np.stack([np.eye(2)] * 2), n_z1=2)
-    with pytest.raises(ValueError, match="only for two classes with the same covariance"):
-        boundary_normals(GaussianModel.random(2, 1, 1, seed=0))
 
 
 def test_unequal_variances_give_the_posteriors_of_the_introduction():

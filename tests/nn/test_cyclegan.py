@@ -23,7 +23,6 @@ from setminus.nn.losses import orthogonal_generator_loss  # noqa: E402
 from setminus.nn.networks import seeded  # noqa: E402
 from setminus.nn.passes import (  # noqa: E402
     adam,
-    autocast,
     sees_whole_batch,
 )
 
@@ -302,7 +301,7 @@ def step_with(networks, a, b, precision="32-true", steps=1, **options):
         optimizers[name].step()
 
     for _ in range(steps):
-        with autocast(precision):
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16-mixed"):
             history.append({k: v.item() for k, v in cyclegan_step(networks, a, b, update, **options).items()})
     assert updates == ["generators", "discriminators"] * steps
     return history

@@ -19,11 +19,9 @@ from setminus.nn.cyclegan import (  # noqa: E402
 from setminus.nn.passes import (  # noqa: E402
     Batches,
     adam,
-    autocast,
     each,
     fast_precision,
     frozen,
-    in_float32,
     prepare,
     running_statistics_kept,
     sees_whole_batch,
@@ -138,17 +136,6 @@ def test_float32_without_units_without_cuda_and_elsewhere(monkeypatch):
     assert {fast_precision(device) for device in ("cpu", "cuda", "meta")} == {"32-true"}
 
 
-def test_autocast():
-    layer, x = torch.nn.Linear(2, 2), torch.zeros(1, 2)
-    with autocast("32-true"):
-        assert layer(x).dtype == torch.float32
-    with autocast("bf16-mixed"):
-        assert layer(x).dtype == torch.bfloat16
-        assert in_float32(layer(x)).dtype == torch.float32
-    with pytest.raises(ValueError, match="precision is 'fp8': expected '32-true' or 'bf16-mixed'"):
-        autocast("fp8")
-
-
 def test_prepared_networks_compute_the_same():
     plain = DigitGenerator(width=4)
     fast, images = prepare(copy.deepcopy(plain)), torch.randn(3, 3, 16, 16)
@@ -162,8 +149,8 @@ def test_fused_adam_takes_the_steps_of_adam():
     ours = torch.nn.Linear(5, 3)
     theirs = copy.deepcopy(ours)
     optimizers = (
-        adam(ours.parameters(), 1e-2, weight_decay=0.1),
-        torch.optim.Adam(theirs.parameters(), lr=1e-2, betas=(0.5, 0.999), weight_decay=0.1, foreach=False),
+        adam(ours.parameters(), 1e-2),
+        torch.optim.Adam(theirs.parameters(), lr=1e-2, betas=(0.5, 0.999), foreach=False),
     )
     start = ours.weight.detach().clone()
     for _ in range(5):
@@ -173,7 +160,7 @@ def test_fused_adam_takes_the_steps_of_adam():
             network(x).square().mean().backward()
             optimizer.step()
     torch.testing.assert_close(ours.weight, theirs.weight, rtol=1e-5, atol=1e-6)
-    assert (ours.weight - start).abs().min() > 1e-3
+    assert (ours.weight - start).abs().mean() > 1e-3
     assert not adam([torch.zeros(2, device="meta", requires_grad=True)], 1e-2).defaults["fused"]
 
 

@@ -28,7 +28,6 @@ __all__ = [
     "verdict",
 ]
 
-Floats = NDArray[np.float64]
 
 Status = Literal["ok", "warn", "fail"]
 # with enough rows a test alone would call any dependence a failure: a finding needs a p-value and a size

@@ -88,9 +88,7 @@ def plot(
     return Plot({"$schema": SCHEMA, "config": config, "padding": 14, **above, **whole})
 
 
-def draw(
-    charts: Sequence[Chart], path: str | os.PathLike[str], *, columns: int = 3, widths: Sequence[int] | None = None
-) -> None:
+def draw(charts: Sequence[Chart], path: str | os.PathLike[str], *, columns: int = 3) -> None:
     """Draw charts side by side, each below its title and its legend. The same charts give the same file.
 
     Parameters
@@ -100,10 +98,8 @@ def draw(
         A PNG or SVG file.
     columns : int
         Charts in a row, at most.
-    widths : sequence of int, optional
-        Of the axes of each column, in pixels.
     """
-    plot(charts, columns=columns, widths=widths).save(path)
+    plot(charts, columns=columns).save(path)
 
 
 class Plot:
@@ -127,9 +123,9 @@ class Plot:
         with atomic_write(target) as partial:
             partial.write_bytes(content)
 
-    def png(self, scale: float = 1.5) -> bytes:
+    def png(self) -> bytes:
         """The picture as the bytes of a PNG file."""
-        return _repacked(_vl_convert().vegalite_to_png(self.spec, scale=scale))
+        return _repacked(_vl_convert().vegalite_to_png(self.spec, scale=1.5))
 
     def svg(self) -> str:
         """The picture as the text of an SVG file."""

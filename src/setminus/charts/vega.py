@@ -80,7 +80,7 @@ HEIGHT = 280
 # one chart
 
 
-def vega_lite(chart: Chart, signs: Mapping[str, int] | None = None, *, width: int | str = "container") -> Spec:
+def vega_lite(chart: Chart, signs: Mapping[str, int] | None = None) -> Spec:
     """The Vega-Lite dictionary of a chart, without title and legend.
 
     Parameters
@@ -88,7 +88,6 @@ def vega_lite(chart: Chart, signs: Mapping[str, int] | None = None, *, width: in
     chart : Chart
     signs : mapping of str to int, optional
         The place of each series, as `places` gives it for several charts; by default of this chart alone.
-    width : int or "container"
 
     Examples
     --------
@@ -96,7 +95,7 @@ def vega_lite(chart: Chart, signs: Mapping[str, int] | None = None, *, width: in
     >>> spec["layer"][0]["mark"]["type"], spec["layer"][0]["encoding"]["y"]["scale"]["type"]
     ('line', 'log')
     """
-    spec = view(chart, places([chart])[0] if signs is None else signs, width)
+    spec = view(chart, places([chart])[0] if signs is None else signs, "container")
     # a chart to scale keeps its size, all others take the width of their place
     fitted = {} if chart.square else {"autosize": {"type": "fit-x", "contains": "padding"}}
     return {"$schema": SCHEMA, **fitted, "config": CONFIG, **spec}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,13 +12,12 @@ from setminus.commands import options
 from setminus.commands.terminal import Display, check_outputs, echo, finite
 from setminus.errors import UserError
 from setminus.progress import listen
-from setminus.scale import Engine
 
 if TYPE_CHECKING:
     from setminus.scale.scorers import Scorer
-    from setminus.scale.scoring import Scored
+    from setminus.tables.reading import Table
 
-__all__ = ["apply", "apply_file", "parse_prior"]
+__all__ = ["apply", "parse_prior"]
 
 
 def apply(
@@ -88,25 +87,29 @@ def apply(
     Example: setminus apply scores.parquet --full p0,p1 --principal q0,q1 --prior 0.7,0.3 --out scored.parquet
     """
     check_outputs({"table": out}, arguments, force=force)
+    from setminus.scale.scoring import score_file
     from setminus.tables.drift import drift_text, unranged_text
 
     display = Display(quiet)
     with listen(display):
-        done = apply_file(
+        scorer, table = _opened(
             arguments,
-            out,
-            full=full,
-            principal=principal,
-            prior=prior,
-            strength=strength,
-            engine="dask" if scheduler else "spark" if master else engine,
-            scheduler=scheduler,
-            master=master,
+            {"--full": full, "--principal": principal, "--prior": prior},
+            strength,
+            strict=strict,
+            trusted=tuple(trust or ()),
             header=header,
             encoding=encoding,
             decimal=decimal,
+        )
+        done = score_file(
+            table,
+            out,
+            scorer,
             neutralize=neutralize_formulas,
-            trusted=tuple(trust or ()),
+            engine="dask" if scheduler else "spark" if master else engine,
+            scheduler=scheduler,
+            master=master,
             strict=strict,
         )
     # also when quiet: the scores of such rows are guesses
@@ -118,79 +121,41 @@ def apply(
     display.say(f"{done.n_rows:,} rows with {', '.join(done.scores)} in {out}")
 
 
-def apply_file(
+def _opened(
     files: Sequence[Path],
-    out: Path,
+    columns: dict[str, str | None],
+    strength: float,
     *,
-    full: str | None = None,
-    principal: str | None = None,
-    prior: str | None = None,
-    strength: float = 1.0,
-    engine: Engine = "arrow",
-    scheduler: str | None = None,
-    master: str | None = None,
-    header: bool | None = None,
-    encoding: str = "utf-8",
-    decimal: str | None = None,
-    neutralize: bool | None = None,
-    trusted: tuple[str, ...] = (),
-    strict: bool = False,
-) -> Scored:
-    """Score a file and write it with its scores.
-
-    Parameters
-    ----------
-    files : sequence of Path
-        A model and a table, or a table alone where `full`, `principal` and `prior` are given.
-    out : Path
-    full, principal : str, optional
-        Columns of probabilities, separated by commas; one column is that of the second of two classes.
-    prior : str, optional
-        Class frequencies by commas, or "uniform".
-    strength, engine, scheduler, master, header, encoding, decimal, neutralize, trusted, strict
-        See `score_file` and `open_table`.
-
-    Returns
-    -------
-    Scored
-    """
+    strict: bool,
+    trusted: tuple[str, ...],
+    **reading: Any,
+) -> tuple[Scorer, Table]:
+    """What scores, and the table: a model and its table, or columns of probabilities by option and a table alone."""
     from setminus.scale.scorers import ModelScorer, ProbabilityScorer
-    from setminus.scale.scoring import score_file
     from setminus.tables.reading import open_table
 
-    ready = full is not None or principal is not None or prior is not None
-    if len(files) != (1 if ready else 2):
+    given = [value for value in columns.values() if value is not None]
+    if len(files) != (1 if given else 2):
         raise UserError(
             f"the number of files is {len(files)}",
-            do="give the table alone with --full, --principal and --prior." if ready else "give a model and a table.",
+            do="give the table alone with --full, --principal and --prior." if given else "give a model and a table.",
         )
-    if ready and strict:
+    if given and strict:
         raise UserError(
             "--strict came without a model", do="leave it out: columns of probabilities have no training data."
         )
-    table = open_table(files[-1], header=header, encoding=encoding, decimal=decimal)
-    scorer: Scorer
-    if ready:
-        if full is None or principal is None or prior is None:
-            raise UserError(
-                "without a model file, three things are needed",
-                do="give --full COLUMNS --principal COLUMNS --prior NUMBERS.",
-            )
-        names = table.names
-        scorer = ProbabilityScorer(_columns(full, names), _columns(principal, names), parse_prior(prior), strength)
-    else:
-        scorer = ModelScorer(files[0], trusted)
-        table = table.like(scorer.decimal())
-    return score_file(
-        table,
-        out,
-        scorer,
-        neutralize=neutralize,
-        engine=engine,
-        scheduler=scheduler,
-        master=master,
-        strict=strict,
-    )
+    table = open_table(files[-1], **reading)
+    if not given:
+        model = ModelScorer(files[0], trusted)
+        return model, table.like(model.decimal())
+    if len(given) < len(columns):
+        raise UserError(
+            "without a model file, three things are needed",
+            do="give --full COLUMNS --principal COLUMNS --prior NUMBERS.",
+        )
+    full, principal, prior = given
+    names = table.names
+    return ProbabilityScorer(_columns(full, names), _columns(principal, names), parse_prior(prior), strength), table
 
 
 def _columns(text: str, names: Sequence[str]) -> list[str]:

@@ -188,52 +188,13 @@ def audit(
 
 @dataclass(frozen=True)
 class AuditConfig:
-    """What to audit, and how large a gap may be.
+    """The options of `audit`, by name: what to audit, and how large a gap may be.
 
-    Parameters
-    ----------
-    table : str
-    label : str, optional
-        Without it only selection rates are audited.
-    ignore : tuple of str
-        The columns whose groups are compared.
-    score : tuple of str
-        One column with the probability of `positive`, without it of the second class in sorted order; or one for each
-        class. A column ``proba_X`` is always the probability of the value X of the label. By default the columns of
-        that name, which ``setminus apply`` writes.
-    prediction : str, optional
-        A column of decisions, in the label's own values or ``not V`` for all but the `positive` value V; with
-        `positive` also in codes 0 and 1, where the label has neither value. By default that of `threshold`; else,
-        where the scores are those that ``setminus apply`` wrote, its column ``prediction``; else the most probable
-        class.
-    positive : str, optional
-        The value of the label that counts as 1.
-    favorable : str, optional
-        The value of the label that is good for a person: rates refer to it.
-    threshold : float, optional
-    bins : tuple of str
-        Edges of columns of numbers in `ignore`, as ``AGE=40,62``.
-    min_group_size : int
-        Groups with fewer rows, of each label that the constraint compares, are merged for the gaps.
-    constraint, agg : str
-        The gap that `fail_above` and `certify` bound.
-    fail_above : float, optional
-    fail_by : {"point", "bound"}
-        Whether `fail_above` limits the measured gap, or its upper confidence bound.
-    certify : float, optional
-        The tolerance of the certificate.
-    confidence : float
-    engine : {"arrow", "dask", "spark"}
-        Where the rows are counted: in this process, or by workers that reach the file at the same path.
-    scheduler, master : str, optional
-        Addresses of running clusters of Dask and Spark.
-    seed : int
-    header : bool, optional
-    encoding : str
-    decimal : str, optional
-        The decimal sign of the file; all rows decide by default.
-    model : str, optional
-        The file of the model that the scores come from, for its hash.
+    A column ``proba_X`` in `score` is always the probability of the value X of the label. Decisions are in the label's
+    own values, or ``not V`` for all but the `positive` value V; with `positive` also in codes 0 and 1, where the label
+    has neither value. They are those of `prediction`, else of `threshold`, else, where ``setminus apply`` wrote the
+    scores, of its column ``prediction``; else the most probable class. Without `label` only selection rates are
+    audited.
     """
 
     table: str

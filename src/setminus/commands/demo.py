@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +14,6 @@ import numpy as np
 import typer
 
 from setminus.commands.terminal import Display, check_folder, echo
-from setminus.core import Agg, Constraint
 from setminus.datasets.sources import DataUnavailableError
 from setminus.errors import MissingExtraError, UserError
 from setminus.progress import listen, seconds_by_name, tracked
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from setminus.estimators.orthogonal import OrthogonalClassifier
     from setminus.estimators.tuned import TunedOrthogonalClassifier
 
-__all__ = ["DemoConfig", "Part", "demo", "run_demo"]
+__all__ = ["Part", "demo"]
 
 Records = list[dict[str, Any]]
 Summary = list[tuple[str, str, str]]
@@ -40,6 +39,10 @@ model = TunedOrthogonalClassifier(
 )
 model.fit(X, y, sensitive_features=sex)
 model.predict(X_new)  # sex is not needed here"""
+
+SETTINGS: dict[str, Any] = {"tolerance": 0.05, "constraint": "equalized_odds", "agg": "max", "cv": 5}
+"""The gap that the tuned classifier may leave on the training file, and the folds that strength and threshold are
+chosen on."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +146,11 @@ def _can_run(part: Part, display: Display, *, needed: bool) -> bool:
 
 
 def _fairness(out: Path, seed: int, display: Display) -> Records:
-    append_record(out / "records.jsonl", run_demo(DemoConfig(seed=seed)))
+    from threadpoolctl import threadpool_limits
+
+    # a second thread saves two seconds on an idle machine, and costs minutes on a busy one
+    with threadpool_limits(1), seconds_by_name() as seconds:
+        append_record(out / "records.jsonl", _fair_model(seed, seconds))
     # the page sees nothing but what the files hold
     return read_records(out / "records.jsonl")[-1:]
 
@@ -173,53 +180,8 @@ def _show(
     echo(page.resolve())
 
 
-@dataclass(frozen=True)
-class DemoConfig:
-    """What the tour may vary.
-
-    Parameters
-    ----------
-    seed : int
-    tolerance : float
-        The gap that the tuned classifier may leave on the training file.
-    constraint, agg : str
-        Which gap, see `TunedOrthogonalClassifier`.
-    cv : int
-        Folds behind the choice of strength and threshold.
-    """
-
-    seed: int = 0
-    tolerance: float = 0.05
-    constraint: Constraint = "equalized_odds"
-    agg: Agg = "max"
-    cv: int = 5
-
-
-def run_demo(config: DemoConfig | None = None) -> Record:
-    """Fit a model on Adult, make it ignore sex in two ways, and audit all three on the test file.
-
-    Parameters
-    ----------
-    config : DemoConfig, optional
-
-    Returns
-    -------
-    dict
-        A record with everything that the page shows.
-
-    Raises
-    ------
-    DataUnavailableError
-        Where Adult is neither here nor to be had.
-    """
-    from threadpoolctl import threadpool_limits
-
-    # a second thread saves two seconds on an idle machine, and costs minutes on a busy one
-    with threadpool_limits(1), seconds_by_name() as seconds:
-        return _run(config or DemoConfig(), seconds)
-
-
-def _run(config: DemoConfig, seconds: dict[str, float]) -> Record:
+def _fair_model(seed: int, seconds: dict[str, float]) -> Record:
+    """The record of a model on Adult, made to ignore sex in two ways, with the audits of all three on the test file."""
     from sklearn.frozen import FrozenEstimator
 
     from setminus.commands.fitting import attribute_predictability, frontier_points
@@ -230,34 +192,32 @@ def _run(config: DemoConfig, seconds: dict[str, float]) -> Record:
 
     with tracked("read UCI Adult"):
         train, test = load_adult(encoding="raw")
-    boosting = _boosting(train, config.seed)
+    boosting = _boosting(train, seed)
     with tracked("fit gradient boosting without sex: the model you already have"):
         base = boosting.fit(train.x, train.y)
     with tracked("apply the paper's formula, sex known at predict time"):
         formula = OrthogonalClassifier(FrozenEstimator(base), GroupPrincipal())
         formula.fit(train.x, train.y, sensitive_features=train.z1)
     with (
-        tracked(f"tune strength and threshold: {config.cv} folds, sex unknown at predict time"),
+        tracked(f"tune strength and threshold: {SETTINGS['cv']} folds, sex unknown at predict time"),
         # the page has them
         warnings.catch_warnings(action="ignore", category=UserWarning),
     ):
         tuned = TunedOrthogonalClassifier(
-            _boosting(train, config.seed),
-            ProxyPrincipal(_boosting(train, config.seed)),
-            constraint=config.constraint,
-            agg=config.agg,
-            tolerance=config.tolerance,
-            cv=config.cv,
-            random_state=config.seed,
+            _boosting(train, seed),
+            ProxyPrincipal(_boosting(train, seed)),
+            **SETTINGS,
+            random_state=seed,
         ).fit(train.x, train.y, sensitive_features=train.z1)
     with tracked("audit all three on the test file"):
-        models = _audits(base, formula, tuned, test, config.seed)
+        models = _audits(base, formula, tuned, test, seed)
         predicted = attribute_predictability(tuned.model_.principals_[0].attribute_model_, test.x, test.z1)
+    settings = {"seed": seed, **SETTINGS}
     record = run_record(
         "demo",
         "fairness",
-        config,
-        command=f"setminus demo --seed {config.seed}",
+        settings,
+        command=f"setminus demo --seed {seed}",
         task=_task(train, test),
         metrics={
             "attribute_predictability": predicted,
@@ -269,8 +229,9 @@ def _run(config: DemoConfig, seconds: dict[str, float]) -> Record:
             "threshold": tuned.threshold_,
         },
         steps=seconds,
+        seed=seed,
     )
-    return {**record, "warnings": tuned.warnings_, "usage": USAGE.format(**asdict(config))}
+    return {**record, "warnings": tuned.warnings_, "usage": USAGE.format(**settings)}
 
 
 def _boosting(train: Split, seed: int) -> HistGradientBoostingClassifier:

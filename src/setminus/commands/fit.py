@@ -263,51 +263,10 @@ def fit(
 
 @dataclass(frozen=True)
 class FitConfig:
-    """What to fit, on which data, and how large the gap between groups may be.
+    """The options of `fit`, by name: what to fit, on which data, and how large the gap between groups may be.
 
-    Parameters
-    ----------
-    table : str
-        The table to learn from.
-    label : str
-        The column to predict.
-    ignore : tuple of str
-        The columns that predictions must not depend on.
-    positive : str, optional
-        The value of the label that counts as 1.
-    full : str
-        "hist_gradient_boosting", "logistic", or the path of a saved model to take as it is.
-    principal : {"proxy", "group"}
-        Whether the ignored columns are unknown when the model predicts, or known.
-    interpolate : bool
-        See `GroupPrincipal`.
-    constraint, agg, tolerance, confidence, uncertified, scoring, min_lead, min_rate_ratio, min_selection_rate, \
-    max_selection_rate, min_recall, constraint_over, min_group_size, small_groups
-        See `TunedOrthogonalClassifier`.
-    favorable : str, optional
-        The value of the label that is good for a person.
-    cost_fp, cost_fn : float, optional
-        Both or none: costs of the two errors.
-    level_up : bool
-        Whether the true positive rate may fall in no group.
-    drop, features : tuple of str
-        Columns to leave out, and the only ones to learn from; several names may stand in one text, between commas.
-    bins : tuple of str
-        Edges of ignored columns of numbers, as ``AGE=40,62``.
-    test : str, optional
-        A table to evaluate on; without it, `test_size` of the rows are held out.
-    test_size : float
-    max_train_rows : int
-        Of a larger Parquet or Arrow file the classifiers learn from so many rows, at most; all others choose the
-        decision, certify it and evaluate it.
-    seed : int
-    header : bool, optional
-        Whether the first line of the files holds column names; detected by default.
-    encoding : str
-    decimal : str, optional
-        The decimal sign of the files; detected from all rows by default.
-    trusted : tuple of str
-        Types that a saved `full` may hold, see `setminus.load`.
+    `confidence` is None without a certificate, `trusted` is ``--trust``. The settings that
+    `TunedOrthogonalClassifier` has under the same name are described there, `interpolate` by `GroupPrincipal`.
     """
 
     table: str

@@ -163,27 +163,7 @@ def _gap_cells(gap: dict[str, Any]) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class MonitorConfig:
-    """Which files to compare, and what may change.
-
-    Parameters
-    ----------
-    reference, new : str
-        Scored tables.
-    ignore : tuple of str
-    label : str, optional
-    score : tuple of str
-    prediction, positive : str, optional
-        See `AuditConfig`.
-    certificate : str, optional
-        A record of ``setminus fit``, whose certificate, tolerance, constraint and confidence are used.
-    tolerance : float
-    constraint, agg : str
-    confidence, max_drift : float
-    seed : int
-    header : bool, optional
-    encoding : str
-    decimal : str, optional
-    """
+    """The options of `monitor`, by name: which files to compare, and what may change."""
 
     reference: str
     new: str

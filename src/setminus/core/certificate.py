@@ -347,7 +347,7 @@ def smallest_tolerance(
     """
     _check(0.0, confidence)
     counts = _Counts.of(table, constraint, agg, pos, squares)
-    return counts.limit if (counts.rows <= 0).any() else _median_bound(counts, counts.rows, 1 - confidence)
+    return counts.limit if (counts.rows <= 0).any() else _median_bound(counts, 1 - confidence)
 
 
 def rows_needed(
@@ -642,9 +642,9 @@ def _approximate_bound(counts: _Counts, level: float, precision: float = _PRECIS
     return high
 
 
-def _median_bound(counts: _Counts, rows: Floats, level: float, precision: float = 1e-3) -> float:
-    """The median of the bounds of typical samples."""
-    return float(np.median([_approximate_bound(one, level, precision) for one in _typical_samples(counts, rows)]))
+def _median_bound(counts: _Counts, level: float) -> float:
+    """The median of the bounds of typical samples of as many rows."""
+    return float(np.median([_approximate_bound(one, level, 1e-3) for one in _typical_samples(counts, counts.rows)]))
 
 
 def _typical_samples(counts: _Counts, rows: Floats) -> list[_Counts]:

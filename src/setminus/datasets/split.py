@@ -100,8 +100,8 @@ class Split:
         )
 
 
-def random_split(split: Split, fractions: Sequence[float], seed: int, stratify: bool = True) -> tuple[Split, ...]:
-    """Deal the rows at random into disjoint parts.
+def random_split(split: Split, fractions: Sequence[float], seed: int) -> tuple[Split, ...]:
+    """Deal the rows at random into disjoint parts, each with the share of every class of `y`, to within one row.
 
     Parameters
     ----------
@@ -111,8 +111,6 @@ def random_split(split: Split, fractions: Sequence[float], seed: int, stratify: 
         The share of each part; positive, sum 1.
     seed : int
         Seed of the shuffle; the same seed gives the same parts.
-    stratify : bool
-        Keep the share of each class of `y` in every part, to within one row.
 
     Returns
     -------
@@ -130,10 +128,10 @@ def random_split(split: Split, fractions: Sequence[float], seed: int, stratify: 
     if shares.ndim != 1 or not np.all(shares > 0) or abs(shares.sum() - 1) > 1e-9:
         raise UserError(f"fractions are {list(fractions)}", do="they must be positive and sum to 1.")
     order = np.random.default_rng(seed).permutation(len(split))
-    groups = split.y[order] if stratify else np.zeros(len(split), dtype=int)
+    classes = split.y[order]
     position = np.empty(len(split))
-    for group in np.unique(groups):
-        members = np.flatnonzero(groups == group)
+    for one in np.unique(classes):
+        members = np.flatnonzero(classes == one)
         position[members] = (np.arange(len(members)) + 0.5) / len(members)
     # the last edge is left out: its rounding must not push the last row past the last part
     part = np.searchsorted(np.cumsum(shares)[:-1], position, side="right")

@@ -7,7 +7,6 @@ as the method assumes; a larger value breaks this assumption only, and keeps p(y
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from setminus.datasets.split import Split
 from setminus.errors import UserError
 
-__all__ = ["BoundaryNormals", "DiscreteModel", "GaussianModel", "boundary_normals", "linear_gaussian", "simplex"]
+__all__ = ["DiscreteModel", "GaussianModel", "linear_gaussian", "simplex"]
 
 Floats = NDArray[np.float64]
 
@@ -241,14 +240,6 @@ class GaussianModel:
         return np.ascontiguousarray((log_joint - np.logaddexp.reduce(log_joint, axis=0)).T)
 
 
-class BoundaryNormals(NamedTuple):
-    """Unit normals, in the space of `x`, of the decision boundaries of the three exact classifiers."""
-
-    full: Floats
-    principal: Floats
-    orthogonal: Floats
-
-
 def linear_gaussian(
     separation: float = 2.0, angle: float = 35.0, deviations: tuple[float, float] = (1.0, 1.0)
 ) -> GaussianModel:
@@ -273,9 +264,8 @@ def linear_gaussian(
 
     Examples
     --------
-    >>> normals = boundary_normals(linear_gaussian())
-    >>> float(normals.principal @ normals.orthogonal)
-    0.0
+    >>> linear_gaussian(angle=0).means.tolist()
+    [[-1.0, -0.0], [1.0, 0.0]]
     """
     if min(deviations) <= 0:
         raise UserError(f"deviations are {deviations}", do="a standard deviation must be above 0.")
@@ -284,36 +274,3 @@ def linear_gaussian(
     return GaussianModel(
         np.full(2, 0.5), means, covariances=np.stack([deviation**2 * np.eye(2) for deviation in deviations]), n_z1=1
     )
-
-
-def boundary_normals(model: GaussianModel) -> BoundaryNormals:
-    """Give the directions in which the log-odds of the exact classifiers grow.
-
-    With one covariance for both classes the log-odds are linear in z with slope
-    ``inv(covariance) @ (means[1] - means[0])``, and linear in x with slope ``inv(mixing).T @`` that.
-
-    Parameters
-    ----------
-    model : GaussianModel
-        Two classes with the same covariance.
-
-    Returns
-    -------
-    BoundaryNormals
-        Of the full, the principal and the orthogonal classifier.
-    """
-    if len(model.prior) != 2 or not np.array_equal(model.covariances[0], model.covariances[1]):
-        raise UserError(
-            f"the model has {len(model.prior)} classes with covariances {model.covariances.tolist()}",
-            do="the boundary is one straight line only for two classes with the same covariance.",
-        )
-    difference = model.means[1] - model.means[0]
-
-    def normal(coordinates: slice) -> Floats:
-        slope = np.zeros_like(difference)
-        covariance = model.covariances[0][coordinates, coordinates]
-        slope[coordinates] = np.linalg.solve(covariance, difference[coordinates])
-        in_x = slope if model.mixing is None else np.linalg.solve(model.mixing.T, slope)
-        return np.asarray(in_x / np.linalg.norm(in_x))
-
-    return BoundaryNormals(normal(slice(None)), normal(slice(model.n_z1)), normal(slice(model.n_z1, None)))

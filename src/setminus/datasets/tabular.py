@@ -99,9 +99,7 @@ def german_table() -> Table:
     return _table(rows, GERMAN_COLUMNS)
 
 
-def load_adult(
-    *, encoding: Encoding = "onehot", drop_missing: bool | None = None, keep_sensitive: bool = False
-) -> tuple[Split, Split]:
+def load_adult(*, encoding: Encoding = "onehot", drop_missing: bool | None = None) -> tuple[Split, Split]:
     """Load Adult: `y` is 1 where a person earns more than 50K a year, `z1` is the sex.
 
     ``encoding="onehot"`` is the paper's: 102 columns of 0 and 1. Rows with a ``"?"`` are dropped; the seven
@@ -121,8 +119,6 @@ def load_adult(
     drop_missing : bool, optional
         Whether rows with a ``"?"`` are dropped; by default under "onehot". A missing category that is kept
         under "onehot" is 0 in all columns of its attribute.
-    keep_sensitive : bool
-        Whether sex is among the features, too.
 
     Returns
     -------
@@ -131,7 +127,7 @@ def load_adult(
     """
     if drop_missing is None:
         drop_missing = encoding == "onehot"
-    features = [name for name in ADULT_COLUMNS if name != "income" and (keep_sensitive or name != "sex")]
+    features = [name for name in ADULT_COLUMNS if name not in ("income", "sex")]
     train, test = adult_table("train", drop_missing), adult_table("test", drop_missing)
 
     def split(table: Table) -> Split:
@@ -141,7 +137,7 @@ def load_adult(
     return split(train), split(test)
 
 
-def load_german(*, encoding: Encoding = "onehot", seed: int | None = 0, keep_sensitive: bool = False) -> Split:
+def load_german(*, encoding: Encoding = "onehot", seed: int | None = 0) -> Split:
     """Load German credit: `y` is 1 where a loan is bad, `z1` tells those older than the median from the rest.
 
     ``encoding="onehot"`` has the paper's 58 columns of 0 and 1: the 11 attributes with three categories or
@@ -159,8 +155,6 @@ def load_german(*, encoding: Encoding = "onehot", seed: int | None = 0, keep_sen
         How `x` is written.
     seed : int or None
         Seed of the order of the rows, so that the first rows are a random part; None keeps the file's order.
-    keep_sensitive : bool
-        Whether age is among the features, too.
 
     Returns
     -------
@@ -168,7 +162,7 @@ def load_german(*, encoding: Encoding = "onehot", seed: int | None = 0, keep_sen
         1,000 rows. `y` is int, `z1` is "age<=33" or "age>33".
     """
     table = german_table()
-    features = [name for name in GERMAN_COLUMNS if name != "credit" and (keep_sensitive or name != "age")]
+    features = [name for name in GERMAN_COLUMNS if name not in ("credit", "age")]
     median = np.median(table["age"])
     split = Split(
         y=(table["credit"] == "2").astype(int),

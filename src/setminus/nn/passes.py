@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Literal, TypeVar
+from contextlib import contextmanager
+from typing import Literal, TypeVar
 
 import numpy as np
 import torch
@@ -19,7 +19,6 @@ __all__ = [
     "Precision",
     "Update",
     "adam",
-    "autocast",
     "balanced_order",
     "device_of",
     "each",
@@ -194,25 +193,6 @@ def fast_precision(device: str | torch.device = "cpu") -> Precision:
     return "bf16-mixed" if native else "32-true"
 
 
-def autocast(precision: Precision, device: str | torch.device = "cpu") -> AbstractContextManager[Any]:
-    """The context in which passes through networks have a precision; take updates outside of it.
-
-    Within one such context torch keeps the bfloat16 copies of weights that it made, hence does not see an update.
-
-    Examples
-    --------
-    >>> with autocast("bf16-mixed"):
-    ...     torch.nn.Linear(2, 1)(torch.zeros(1, 2)).dtype
-    torch.bfloat16
-    """
-    if precision not in ("32-true", "bf16-mixed"):
-        raise UserError(f"precision is {precision!r}", expected="'32-true' or 'bf16-mixed'")
-    if precision == "32-true":
-        return nullcontext()
-    context: AbstractContextManager[Any] = torch.autocast(torch.device(device).type, dtype=torch.bfloat16)
-    return context
-
-
 def in_float32(x: torch.Tensor) -> torch.Tensor:
     """The same numbers with float32's digits or more, for losses: a mean in bfloat16 has three.
 
@@ -252,9 +232,7 @@ def signed(images: torch.Tensor) -> torch.Tensor:
     return images.float() / 127.5 - 1 if images.dtype == torch.uint8 else images
 
 
-def adam(
-    weights: Iterable[torch.Tensor], lr: float, *, betas: tuple[float, float] = (0.5, 0.999), weight_decay: float = 0.0
-) -> torch.optim.Adam:
+def adam(weights: Iterable[torch.Tensor], lr: float, *, betas: tuple[float, float] = (0.5, 0.999)) -> torch.optim.Adam:
     """Adam as one pass over all weights, where the device can.
 
     Parameters
@@ -265,7 +243,6 @@ def adam(
         2e-4 for the paper's GANs, 1e-3 for its adaptation and its tables.
     betas : (float, float), default=(0.5, 0.999)
         The paper's, throughout.
-    weight_decay : float, default=0.0
 
     Examples
     --------
@@ -274,7 +251,7 @@ def adam(
     """
     listed = list(weights)
     fused = all(weight.device.type in ("cpu", "cuda") for weight in listed)
-    return torch.optim.Adam(listed, lr=lr, betas=betas, weight_decay=weight_decay, fused=fused)
+    return torch.optim.Adam(listed, lr=lr, betas=betas, fused=fused)
 
 
 def _cpu_has_bfloat16() -> bool:
