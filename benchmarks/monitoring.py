@@ -17,8 +17,7 @@ from scipy.special import ndtr
 
 from benchmarks.provenance import provenance
 from setminus.commands.monitor import MonitorConfig
-from setminus.commands.monitored_drift import find_drift
-from setminus.commands.monitored_rows import MonitoredRows
+from setminus.commands.monitored import MonitoredRows, find_drift
 from setminus.records import append_record
 
 RECORDS = Path("results/monitoring/records.jsonl")

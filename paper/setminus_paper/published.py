@@ -74,7 +74,7 @@ TABLE4 = _columns(
         "orthogonal_uniform": (0.816, 0.12, 0.12),
     },
 )
-"""Adult. The paper's one row of w_x \\ w_1 stands beside both priors."""
+"""Adult. The paper has one row of w_x \\ w_1, shown for both priors."""
 TABLE5 = _columns(
     "accuracy dp_gap eo_gap",
     {

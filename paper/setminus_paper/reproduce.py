@@ -76,7 +76,7 @@ It has ``summary(records)``, rows of (quantity, expected, measured), and ``chart
 default) stand side by side in a picture, or ``draw(records, path)`` for a picture of another kind.
 """
 GROUPS: dict[str, tuple[str, ...]] = {"laboratory": LABORATORY, "fairness": FAIRNESS}
-"""Names that stand for several experiments."""
+"""Names of several experiments together."""
 KINDS = {"fig": "Figure", "prop": "Proposition", "theorem": "Theorem", "table": "Table"}
 
 
@@ -213,7 +213,7 @@ def reproduce(
 
 
 def find_names(wanted: Iterable[str]) -> list[str]:
-    """The experiments behind some names, each once; a group stands for all of its members.
+    """The experiments behind some names, each once; a group means all of its members.
 
     Examples
     --------

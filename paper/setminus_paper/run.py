@@ -79,7 +79,7 @@ class Machine:
 
     @property
     def kind(self) -> str:
-        """The device that "auto" stands for here, or the one that was named."""
+        """The device that "auto" means here, or the one that was named."""
         if self.device != "auto":
             return self.device
         from setminus.nn.passes import pick_device
@@ -360,7 +360,7 @@ def _measured(run: Run) -> Iterator[tuple[int, dict[str, Any], float]]:
 
 
 def _of_run(run: Run) -> Machine:
-    """The machine of a run, whose checkpoints have a folder of their own."""
+    """The machine of a run, whose checkpoints have a separate folder."""
     if run.machine.checkpoints is None:
         return run.machine
     digest = hashlib.sha256(json.dumps([run.name, run.config], sort_keys=True).encode()).hexdigest()
@@ -467,7 +467,7 @@ def _serve(work: Work, connection: Connection[Any, Any]) -> None:
     """Answer each task with (True, item) for each of its items, then (False, its failure or None)."""
     # an interrupt reaches the whole group; the first process decides about the others
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # log lines of libraries would stand between the lines of the first process
+    # log lines of libraries would appear between the lines of the first process
     logging.disable(logging.INFO)
     while True:
         failure = None

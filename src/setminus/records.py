@@ -39,11 +39,11 @@ class RecordError(UserError):
 Record = dict[str, Any]
 
 BESIDE = "beside"
-"""The key of metrics that are kept in a file of their own beside the records, and its folder: images that may be
-looked at but not passed on, for example. Where that file is missing, the rest of the record is as good as before."""
+"""The key of metrics that are kept in a separate file, such as images that may be looked at but not passed on; also the
+name of the folder of these files. A record is valid without its file."""
 REQUIRED = ("name", "config", "seed", "versions", "metrics", "seconds")
 NESTED = ("config", "versions", "metrics")
-"""Of these, the ones with keys of their own."""
+"""The required keys whose values are dictionaries."""
 
 
 def append_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> None:
@@ -57,7 +57,7 @@ def append_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> No
     path : path
     record : mapping
         With at least the keys name, config, seed, versions, metrics and seconds; numpy values become plain ones. What
-        its metrics hold under `BESIDE`, a dictionary, is written to a file of its own.
+        its metrics hold under `BESIDE`, a dictionary, is written to a separate file.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def append_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> No
     missing = [key for key in REQUIRED if key not in record]
     if missing:
         raise UserError(
-            f"the record has no {', '.join(missing)}; it holds {', '.join(record) or 'nothing'}", do="add the rest."
+            f"the record has no {', '.join(missing)}; it holds {', '.join(record) or 'nothing'}", do="add these keys."
         )
     apart = record["metrics"].get(BESIDE)
     if apart is not None:
@@ -89,7 +89,7 @@ def append_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> No
         place = _beside(Path(path), mark)
         place.parent.mkdir(exist_ok=True)
         write_json(place, apart)
-    # appending and unbuffered: two runs that finish together each get a line of their own
+    # appending and unbuffered: two runs that finish together each get a separate line
     with Path(path).open("a+b", buffering=0) as file:
         _mend_end(file)
         file.write(line.encode())
@@ -161,7 +161,7 @@ def to_json(record: Mapping[str, Any]) -> str:
 
 
 def write_json(path: str | os.PathLike[str], record: Mapping[str, Any]) -> Path:
-    """Write a record to a file of its own; the file appears whole or not at all."""
+    """Write a record to a separate file, which appears whole or not at all."""
     with atomic_write(path) as partial:
         partial.write_text(to_json(record) + "\n", encoding="utf-8")
     return Path(path)

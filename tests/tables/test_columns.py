@@ -371,7 +371,7 @@ def test_case_and_spaces_do_not_hide_the_nearest_name():
 def test_the_most_frequent_of_repeated_names_is_reported():
     check_unique(["a", "b"], "t.csv")
     check_unique([], "t.csv")
-    with pytest.raises(UserError, match=r"t\.csv has 3 columns called 'b': give each .* name of its own, please\."):
+    with pytest.raises(UserError, match=r"t\.csv has 3 columns called 'b': give each .* different name, please\."):
         check_unique(["a", "b", "a", "b", "b"], "t.csv", ", please")
 
 

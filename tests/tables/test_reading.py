@@ -178,9 +178,9 @@ def test_a_quote_that_never_ends_is_not_one_long_value(put):
 
 
 def test_duplicate_columns(put, tmp_path):
-    refused(put("a,b,a\n1,2,3\n"), "2 columns called 'a'", "name of its own")
+    refused(put("a,b,a\n1,2,3\n"), "2 columns called 'a'", "different name")
     pq.write_table(pa.table([[1], [2]], names=["a", "a"]), tmp_path / "d.parquet")
-    refused(tmp_path / "d.parquet", "2 columns called 'a'", "name of its own")
+    refused(tmp_path / "d.parquet", "2 columns called 'a'", "different name")
 
 
 def test_a_missing_column_suggests_the_nearest(put):

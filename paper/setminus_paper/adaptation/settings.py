@@ -159,7 +159,7 @@ def shifted_pair(
     check_shift(shift)
     if most_rows is not None and most_rows < 1:
         raise UserError(f"most_rows is {most_rows}", expected="at least one row, or None for all")
-    # seeds of their own: parts of one size would otherwise lose the same rows
+    # different seeds: parts of one size would otherwise lose the same rows
     parts, weights = [], None
     for place, (name, part, first) in enumerate(
         (("source", source, shift), ("target", adapt, 1 - shift), ("scored target", score, 1 - shift))
@@ -303,7 +303,7 @@ class Size:
     first_estimate : int, optional
         The step of the first estimate of the target's class frequencies, with all losses from the first step on.
     source_steps : int, optional
-        Steps of the source's classifier that ADDA and CyCADA begin with, before the usual number of their own.
+        Steps of the source's classifier that ADDA and CyCADA begin with, before their usual number of steps.
     scored : {"weighted"}, optional
         Score all test images, with weights that give the shift, instead of dropping images.
     selection : {"last"}, optional
@@ -474,7 +474,7 @@ OTHER_SOURCE = {"drawn_digits-svhn": "the paper's source is SYN-DIGITS"}
 
 
 def paper_accuracy(pair: str, method: str) -> float | None:
-    r"""The paper's accuracy; its one row of w_x \ w_1 stands beside each estimate of the class frequencies.
+    r"""The paper's accuracy; its one row of w_x \ w_1 is shown for each estimate of the class frequencies.
 
     Examples
     --------

@@ -114,7 +114,7 @@ def _exact(model: GaussianModel) -> dict[str, Classifier]:
 
 
 def _trained(x: Floats, y: NDArray[np.int64], degree: int) -> dict[str, Classifier]:
-    # the exact log-odds are polynomials of this degree, so that nothing but the sample stands between the two
+    # the exact log-odds are polynomials of this degree, so that only the sample separates the two
     full, principal = (
         make_pipeline(PolynomialFeatures(degree, include_bias=False), LogisticRegression(C=100.0, max_iter=1000))
         for _ in range(2)

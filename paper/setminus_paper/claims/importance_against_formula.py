@@ -96,7 +96,7 @@ class Rows(NamedTuple):
 class SideBySide(Task):
     """A network on weighted rows and one on plain rows; `importance` and `full` are their names.
 
-    Logits are of shape (n, 2), or (n, seeds, 2), where each seed's networks have a loss of their own.
+    Logits are of shape (n, 2), or (n, seeds, 2), where each seed's networks have a separate loss.
     """
 
     def __init__(self, build: Callable[[], torch.nn.Module], rows: Sequence[torch.Tensor], schedule: Schedule):

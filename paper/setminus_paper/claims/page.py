@@ -16,7 +16,7 @@ from setminus_paper.reproduce import LABORATORY, draw_picture, load_view, record
 __all__ = ["RECORDS", "build"]
 
 PICTURES = ("fig3", "fig4")
-"""Figures without numbers of their own: images of table 1."""
+"""Figures without numbers: images of table 1."""
 RECORDS = (*LABORATORY, *PICTURES, "table1")
 
 

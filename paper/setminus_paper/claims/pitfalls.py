@@ -89,7 +89,7 @@ def plan(scale: Scale, seeds: tuple[int, ...]) -> list[Run]:
 def simplicity_bias(seeds: tuple[int, ...], *, rows: int, steps: int = 400) -> Iterator[dict[str, Any]]:
     """The orthogonal classifier from one network, and from two with each penalty, where z1 is independent of y."""
     for seed in seeds:
-        # three draws of their own for each seed
+        # three different draws for each seed
         train_rows, held_out, test = (exclusive_or(n, 3 * seed + part) for part, n in enumerate((rows, HELD_OUT, TEST)))
         test_x = np.column_stack([np.random.default_rng(seed).permutation(test.x[:, 0]), test.x[:, 1:]])
         metrics_of = partial(_odds_metrics, z1=test_x[:, 0], y=test.y)

@@ -255,7 +255,7 @@ def best_aligned_accuracy(model: DiscreteModel) -> float:
 
 
 def _apart(shape: tuple[int, ...]) -> Floats:
-    """Logits that give each label codes of its own; what is left elsewhere, e^-60, is far below rounding."""
+    """Logits that give each label different codes; the mass on other codes, e^-60, is far below rounding."""
     owner = np.arange(shape[2]) * shape[0] // shape[2]
     return np.where(owner == np.arange(shape[0])[:, None], 0.0, -60.0)[:, None, :]
 

@@ -36,8 +36,8 @@ FONTS = (
     *("cmr10.ttf", "cmb10.ttf", "cmss10.ttf", "cmti10.ttf", "cmtt10.ttf"),
     "",
 )
-"""Files that matplotlib brings; the last stands for pillow's own font. By name, not all that lie there: another version
-of matplotlib with more fonts must not change the images, and some have signs in place of digits."""
+"""Files that matplotlib brings; the last is pillow's own font. They are named, because another version of
+matplotlib with more fonts must not change the images, and some have signs in place of digits."""
 
 LUMINANCE = np.array([0.299, 0.587, 0.114])
 CONTRAST = 55.0
@@ -50,7 +50,7 @@ DRAWN_SETS = {"train": (10_000, 0), "test": (2_000, 1)}
 def draw_digits(n: int, *, size: int = 32, random_state: int = 0) -> Split:
     """Draw `n` digits in color from the fonts of matplotlib, at least 16 pixels high.
 
-    Each row has a generator of its own, so that fewer rows are the first of more; ten rows in turn have the ten
+    Each row has a separate generator, so that fewer rows are the first of more; ten rows in turn have the ten
     digits in some order, so that any number of rows is as balanced as it can be. `y` is the digit in the middle.
 
     Examples
@@ -81,10 +81,10 @@ def _draw(digit: int, size: int, rng: np.random.Generator) -> Bytes:
 
 
 def _colors(size: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
-    """A ground that changes evenly from one color to another, a color that stands out from all of it, any third."""
+    """A ground that changes evenly from one color to another, a color that differs from all of it, any third."""
     first, edge, *others = _muted(22, rng)
     ends = np.array([first, (first + rng.normal(scale=25, size=3)).clip(0, 255)])
-    # black and white come last: where no other color stands out, one of them does, as the ends are not far apart
+    # black and white come last: where no other color differs enough, one of them does, as the ends are not far apart
     inks = np.array([*others, np.zeros(3), np.full(3, 255.0)])
     lighter = (inks @ LUMINANCE)[:, None] - ends @ LUMINANCE
     # beyond both ends on one side, hence beyond everything between them

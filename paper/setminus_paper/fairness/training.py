@@ -204,7 +204,7 @@ def vanilla(trials: Trials, *, epochs: int = EPOCHS) -> Predictions:
     return _vanilla(trials, epochs)
 
 
-# every method without training of its own starts from it
+# every method that trains no network starts from it
 @lru_cache(maxsize=2)
 def _vanilla(trials: Trials, epochs: int) -> Predictions:
     return trained(FairTask(trials), epochs)

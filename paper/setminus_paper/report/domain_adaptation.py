@@ -34,8 +34,8 @@ ESTIMATES = {
 PAPERS = "vada_orthogonal_pseudo"
 """The paper's estimate."""
 CHOSEN = "vada_orthogonal_chosen"
-"""The row that stands for `ESTIMATES` on a pair: that with the most information, the same for all seeds. The best
-estimate of each seed would compare the best of several networks with one of VADA's."""
+"""The row of the chosen estimate: of `ESTIMATES` the one with the most information on a pair, the same for all seeds.
+The best estimate of each seed would compare the best of several networks with one of VADA's."""
 ORDER = ("source_only", "dann", "adda", "cycada", "vada", "vada_iw", *ESTIMATES, CHOSEN)
 KEY = ["pair", "shift", "method"]
 MANY_CLASSES = 12
@@ -80,7 +80,7 @@ def frame_of(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def ours(own: pd.DataFrame) -> str:
-    r"""The row that stands for ``w_x \ w_1`` among the rows of a pair: the chosen one, or the only estimate."""
+    r"""The method that represents ``w_x \ w_1`` on a pair: the chosen estimate, or the only one."""
     return next((method for method in (CHOSEN, *ESTIMATES) if method in {*own.method}), "")
 
 
@@ -289,7 +289,7 @@ def _comparisons(frame: pd.DataFrame, rule: str) -> list[tuple[Any, ...]]:
     found = []
     own = frame[(frame["shift"] == PAPER_SHIFT) & frame.paper.notna()]
     for pair, some in own.groupby("pair", sort=False):
-        # the estimates are one row in the paper: the chosen one stands for them
+        # the estimates are one row in the paper: the chosen one represents them
         if CHOSEN in {*some.method}:
             some = some[~some.method.isin(ESTIMATES)]
         first = some.groupby("method", sort=False).last()

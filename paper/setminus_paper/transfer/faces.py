@@ -63,7 +63,7 @@ class Size:
     at the beginning, as in the paper's public code. `classifier` is the training of every classifier of faces. `clamp`
     is the largest ratio of the domains' densities of z2 in the generators' loss, and the inverse of the smallest.
     `features` of the FID are those of the published network, or of a classifier of the four groups. `judge` is the
-    training of the oracles, if they have one of their own, and `cut` the largest weight of importance sampling, over
+    training of the oracles, if it is different, and `cut` the largest weight of importance sampling, over
     the mean. MLDG, TRM and Fish learn whole networks for `environment_steps`, or else the last layer of a pooled one;
     in the last tenth of the steps their rates are a tenth. `shared_plain` says whether the rows of a seed share the
     plain steps at the beginning.
@@ -133,7 +133,7 @@ PAPER = {"table2": TABLE2, "table6": TABLE6}
 
 
 def runs(table: str, size: Size, scale: str, seeds: tuple[int, ...], methods: Sequence[str]) -> list[Run]:
-    """One run for each row of "table2" or "table6", the long ones first; in the large size each seed by itself.
+    """One run for each row of "table2" or "table6", the long ones first; in the large size each seed separately.
 
     The large size has the rows that are not `LONG` on one seed.
     """
@@ -294,7 +294,7 @@ def full(faces: Faces, config: ClassifierConfig) -> nn.Module:
 
 @cache
 def separate_principal(faces: Faces, config: ClassifierConfig) -> nn.Module:
-    """The paper's oracle: a network of its own, of z1, from balanced groups."""
+    """The paper's oracle: a separate network of z1, from balanced groups."""
     return _fitted(oracle_principal(faces.train), config, faces.seed)
 
 

@@ -1,12 +1,12 @@
 """How far principal classifiers that were learned from environments are from the exact one, on colored digits.
 
-In both environments the digit's color tells the domain equally well, and the background's color tells it more in one
-than in the other. The classifier that pools them has a closed form too, and is what the methods are compared with.
+In both environments the digit's color predicts the domain equally well; the background's color predicts it better in
+one than in the other. The classifier that pools them has a closed form, too; the methods are compared with it.
 
 Each method is measured in two stages. On the whole network, at the paper's values, all three end at the pooled
-classifier: both backgrounds tell the domain in the same direction and with nearly the same curvature of the risk, hence
-little pulls MLDG and Fish away from it at small rates; and the transfer risk is lower with the background (0.190) than
-without it (0.199), so that TRM has no reason to drop it. On the last layer alone rates can be large enough for MLDG and
+classifier. Both backgrounds predict the domain in the same direction and with nearly the same curvature of the risk, so
+that small rates hardly move MLDG and Fish away from it; and the transfer risk is lower with the background (0.190) than
+without it (0.199), so that TRM does not drop it. On the last layer alone rates can be large enough for MLDG and
 Fish; TRM needs another objective than the printed one, see `setminus.invariant.trm`. The worst pair of environments
 has a lower risk without the background than with all of it (0.199 and 0.231), but the lowest with a part of it (0.183).
 """
@@ -53,7 +53,7 @@ Stage = Literal["network", "last_layer"]
 MODEL = ColoredDigits(0.9, 0.8)
 BACKGROUNDS = (0.8, 0.4)
 NETWORK: dict[str, Method] = {"oracle": "erm", "pooled": "erm", "mldg": "mldg", "trm": "trm", "fish": "fish"}
-"""How whole networks are fitted; only the oracle sees the set in which the background tells nothing."""
+"""How whole networks are fitted; only the oracle sees the set in which the background predicts nothing."""
 LAST_LAYER: dict[str, tuple[Method, tuple[EnvironmentConfig, ...]]] = {
     "mldg": ("mldg", CANDIDATES["mldg"]),
     "fish": ("fish", CANDIDATES["fish"]),
@@ -118,10 +118,10 @@ def measure(seeds: tuple[int, ...], *, method: str, stage: Stage, size: Size) ->
 
 
 def compare(method: str, stage: Stage, digits: NDArray[np.uint8], size: Size, seed: int) -> dict[str, Any]:
-    """Fit on some digits, calibrate (and choose, in the second stage) on others, and judge by the rest.
+    """Fit on some digits, calibrate (and choose, in the second stage) on others, and judge by the remaining ones.
 
-    The rest is painted with backgrounds that tell nothing, so that both backgrounds are equally frequent with both
-    digits; the calibration sees painted digits of the kind that the classifier was trained on.
+    These are painted with backgrounds that predict nothing: both are equally frequent with both digits. The digits for
+    the calibration are painted as those that the classifier was trained on.
     """
     order = np.random.default_rng(seed).permutation(len(digits))
     edges = np.cumsum([size.n_train, size.n_test, size.n_test])

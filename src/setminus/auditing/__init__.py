@@ -1,1 +1,1 @@
-"""How much a prediction still knows of what it should ignore, and whether the method applies at all."""
+"""How much information a prediction holds about the groups that it should ignore, and whether the method applies."""

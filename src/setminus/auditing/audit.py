@@ -216,7 +216,7 @@ def audit_counted(
     Parameters
     ----------
     counts : ndarray of int of shape (n,)
-        How many rows each entry of `cells` stands for.
+        How many rows each entry of `cells` represents.
     cells : mapping
         Arguments of `audit` with an entry for each group, label and decision.
     sample : mapping

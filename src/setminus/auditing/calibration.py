@@ -124,10 +124,6 @@ def calibration(rows: Scored, *, n_bins: int = 10, n_simulations: int = 200, ran
         Draws of labels from the probabilities, behind `expected` and `p_value`.
     random_state : int
 
-    Returns
-    -------
-    Calibration
-
     Examples
     --------
     >>> from setminus.auditing.rates import read_scored

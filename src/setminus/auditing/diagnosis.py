@@ -143,10 +143,6 @@ def diagnose(
     principal_calibration, overlap : optional
         Of the principal classifier.
 
-    Returns
-    -------
-    tuple of Finding
-
     Examples
     --------
     >>> silent = Leakage(bits=-0.001, share=-0.001, auc=0.5, p_value=0.6, n_cells=20, n_permutations=200)

@@ -106,7 +106,7 @@ def impact_tables(
     sample_weight : array-like of shape (n,), optional
         Weights of the rates; the counts are unweighted.
     counts : array-like of int of shape (n,), optional
-        How many rows each entry stands for; without it one.
+        How many rows each entry represents; one by default.
     confidence : float
         Of the intervals: Wilson's for a rate, Koopman's for a ratio. The group with the highest rate is taken as if it
         were known beforehand.

@@ -42,7 +42,7 @@ class Leakage:
     share : float
         `bits` as a share of H(z1 | y), the largest possible value.
     auc : float
-        How well the score separates groups among rows of one label, one group against the rest,
+        How well the score separates groups among rows of one label, one group against all others,
         cross-fitted; 0.5 is no separation.
     p_value : float
         Share of within-label permutations of z1 that score at least as high: exact for any sample size.

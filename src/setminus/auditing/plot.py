@@ -32,14 +32,14 @@ COARSE = 2
 
 @dataclass(frozen=True)
 class Shown:
-    """The groups and classes that charts show: as many as an eye can tell apart.
+    """The groups and classes that charts show: as many as can be distinguished.
 
     Attributes
     ----------
     groups : tuple of str
         All groups.
     signs : dict of str to int
-        The groups with a sign of their own, the largest ones, and the place of that sign.
+        The largest groups, which have different signs, and the place of the sign of each.
     judged : tuple
         Classes with rates and a reliability curve: the second of two, the most frequent of more.
     labels : tuple

@@ -54,7 +54,7 @@ class Scored:
     proba : ndarray of shape (n, n_classes)
     weight : ndarray of shape (n,) or None
     classes, groups : list
-        What the codes stand for.
+        The names of the codes.
     """
 
     y: NDArray[np.intp]
@@ -115,9 +115,9 @@ class Decided:
     group, predicted : ndarray of int of shape (n,)
     weight : ndarray of shape (n,) or None
     classes, groups : list
-        What the codes stand for.
+        The names of the codes.
     count : ndarray of shape (n,) or None
-        How many rows each stands for; one by default. Not together with weights.
+        How many rows each represents; one by default. Not together with weights.
     """
 
     y: NDArray[np.intp] | None
@@ -280,7 +280,7 @@ def bootstrap_tables(
     The centre is the counts, plus half a row of each prediction wherever the group has rows of the label. Without
     weights, rows of one cell are exchangeable: resampling rows is drawing the cells' counts from a multinomial, at a
     cost that does not depend on the number of rows. Weighted rows are drawn one by one. `counts` says how many
-    rows each entry stands for.
+    rows each entry represents.
 
     Examples
     --------
@@ -333,10 +333,6 @@ def gap_interval(
     agg : {"max", "sum"}
         How equalized odds puts the gaps of the labels together.
     confidence : float
-
-    Returns
-    -------
-    Interval
 
     Examples
     --------
@@ -460,12 +456,8 @@ def group_rates(
     sizes : ndarray of shape (n_groups,)
         Numbers of rows.
     groups, classes : list
-        What the axes of the table stand for.
+        The names of the axes of the table.
     confidence : float
-
-    Returns
-    -------
-    tuple of GroupRates
 
     Examples
     --------

@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 Numbers = Sequence[float | None]
-"""None stands for a missing number, as in a record."""
+"""None is a missing number, as in a record."""
 Scale = Literal["linear", "log"]
 Role = Literal["series", "reference", "before", "chosen"]
 """A reference is grey; `before` and `chosen` are the two points that a frontier compares."""
@@ -220,7 +220,7 @@ class Sign:
 CIRCLE = "M-1 0a1 1 0 1 0 2 0a1 1 0 1 0 -2 0Z"
 STAR = "M0 -1.5L.36 -.48L1.43 -.46L.57 .18L.88 1.21L0 .6L-.88 1.21L-.57 .18L-1.43 -.46L-.36 -.48Z"
 GREY, CHOSEN = "#8C8C8C", "#D55E00"
-# Okabe and Ito's colours that stand out from white and from black alike
+# Okabe and Ito's colours that are visible on white and on black
 SIGNS = (
     Sign("#E08A00", CIRCLE, ()),
     Sign("#3A87C8", "M0 -1.2L1.2 0L0 1.2L-1.2 0Z", (7, 4)),
@@ -239,7 +239,7 @@ MAX_HUES = 6
 
 
 def sign_of(place: int) -> Sign:
-    """The sign of the series at a place; no two of the first 36 are alike.
+    """The sign of the series at a place; the first 36 are different.
 
     Examples
     --------

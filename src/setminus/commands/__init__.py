@@ -146,7 +146,7 @@ def _reproduce() -> None:
 
 
 def explanation(error: Exception) -> tuple[ExitCode, str, str]:
-    """The exit code and the two lines that stand for an error.
+    """The exit code and the two lines of an error.
 
     Examples
     --------

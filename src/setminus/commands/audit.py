@@ -264,7 +264,7 @@ def audit_table(config: AuditConfig, command: str = "", filing: Filing | None = 
     command : str
         What the user typed, for the record.
     filing : Filing, optional
-        Who stands for the choices, for the record.
+        Who approved the choices, for the record.
 
     Returns
     -------

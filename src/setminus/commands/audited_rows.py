@@ -42,7 +42,7 @@ class AuditedRows:
     notes: list[str]
 
     def groupings(self, config: AuditConfig, constraint: Constraint, counts: Any = None) -> tuple[Groupings, Groupings]:
-        """The groups as they are, and those that the gaps compare; `counts`: how many rows each row stands for."""
+        """The groups as they are, and those that the gaps compare; `counts`: how many rows each row represents."""
         from setminus.commands.table_roles import check_bins
         from setminus.estimators.groupings import Groupings, needed_labels
 

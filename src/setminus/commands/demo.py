@@ -112,7 +112,7 @@ def demo(
         except DataUnavailableError:
             raise
         except UserError as error:
-            # the page of the other parts is worth having
+            # the page of the other parts is still written
             failure = error
     if measured:
         with listen(display):
@@ -161,7 +161,7 @@ FAIRNESS = Part("Census data", check=lambda: None, run=_fairness, summary=lambda
 def _show(
     measured: dict[str, Records], parts: dict[str, Part], out: Path, picture: Path | None, display: Display
 ) -> None:
-    """The page, the picture, and the numbers in the terminal; at last where the page is."""
+    """The page, the picture, and the numbers in the terminal; then the path of the page."""
     from setminus.commands.fit import show_models
     from setminus.report.page import write_page
 

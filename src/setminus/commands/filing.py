@@ -1,4 +1,4 @@
-"""What `fit` and `audit` leave as evidence: where it comes from, who stands for it, and the files that hold it."""
+"""The evidence that `fit` and `audit` write: the inputs by their hashes, who approved the choices, and the files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_NOTES = 100_000
 
 @dataclass(frozen=True)
 class Filing:
-    """Who stands for a result and why.
+    """Who approved a result, and the reasons.
 
     Parameters
     ----------

@@ -32,6 +32,11 @@ USEFUL, DATA = "Objective and limits", "Columns and groups"
 """Headings of options in the help."""
 
 
+def _limit(text: str, most: float | None = None) -> Any:
+    """An option with a number of at least 0."""
+    return typer.Option(callback=finite, min=0, max=most, rich_help_panel=USEFUL, help=text)
+
+
 def fit(
     table: Annotated[
         Path, typer.Argument(help="Table to learn from: CSV (also .gz), Parquet or Arrow.", show_default=False)
@@ -106,58 +111,27 @@ def fit(
         ),
     ] = "accuracy",
     cost_fp: Annotated[
-        float | None,
-        typer.Option(
-            callback=finite,
-            min=0,
-            rich_help_panel=USEFUL,
-            help="Cost of a false positive, with --cost-fn: minimise the mean cost instead of --scoring.",
-        ),
+        float | None, _limit("Cost of a false positive, with --cost-fn: minimise the mean cost instead of --scoring.")
     ] = None,
-    cost_fn: Annotated[
-        float | None,
-        typer.Option(callback=finite, min=0, rich_help_panel=USEFUL, help="Cost of a false negative."),
-    ] = None,
+    cost_fn: Annotated[float | None, _limit("Cost of a false negative.")] = None,
     min_lead: Annotated[
         float,
-        typer.Option(
-            callback=finite,
-            min=0,
-            max=1,
-            rich_help_panel=USEFUL,
-            help="Keep at least this share of the model's advantage over a constant decision. 0 allows a constant "
-            "decision.",
+        _limit(
+            "Keep at least this share of the model's advantage over a constant decision. 0 allows a constant decision.",
+            1,
         ),
     ] = 0.7,
     min_rate_ratio: Annotated[
         float,
-        typer.Option(
-            callback=finite,
-            min=0,
-            max=1,
-            rich_help_panel=USEFUL,
-            help="Predict each class at least this often, as a share of how often the full classifier predicts it. "
+        _limit(
+            "Predict each class at least this often, as a share of how often the full classifier predicts it. "
             "Without this limit the gap could be closed by selecting fewer rows of every group. 0: no limit.",
+            1,
         ),
     ] = 0.9,
-    min_selection_rate: Annotated[
-        float | None,
-        typer.Option(
-            callback=finite, min=0, max=1, rich_help_panel=USEFUL, help="Select at least this share of the rows."
-        ),
-    ] = None,
-    max_selection_rate: Annotated[
-        float | None,
-        typer.Option(
-            callback=finite, min=0, max=1, rich_help_panel=USEFUL, help="Select at most this share of the rows."
-        ),
-    ] = None,
-    min_recall: Annotated[
-        float | None,
-        typer.Option(
-            callback=finite, min=0, max=1, rich_help_panel=USEFUL, help="Keep at least this true positive rate."
-        ),
-    ] = None,
+    min_selection_rate: Annotated[float | None, _limit("Select at least this share of the rows.", 1)] = None,
+    max_selection_rate: Annotated[float | None, _limit("Select at most this share of the rows.", 1)] = None,
+    min_recall: Annotated[float | None, _limit("Keep at least this true positive rate.", 1)] = None,
     level_up: Annotated[
         bool,
         typer.Option(

@@ -54,7 +54,7 @@ def fit_table(config: FitConfig, command: str = "", filing: Filing | None = None
     command : str
         What the user typed, for the record.
     filing : Filing, optional
-        Who stands for the choices, for the record.
+        Who approved the choices, for the record.
 
     Returns
     -------

@@ -74,10 +74,6 @@ def describe_model(path: Path, trusted: tuple[str, ...] = ()) -> dict[str, Any]:
 def describe_translator(folder: Path) -> dict[str, Any]:
     """What a folder that ``setminus transfer fit`` wrote says of itself; its networks are not read.
 
-    Parameters
-    ----------
-    folder : Path
-
     Returns
     -------
     dict

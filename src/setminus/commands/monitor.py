@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from setminus.auditing.audit import Audit
-    from setminus.commands.monitored_rows import MonitoredRows
+    from setminus.commands.monitored import MonitoredRows
 
 __all__ = ["MonitorConfig", "monitor", "monitor_tables"]
 
@@ -203,8 +203,7 @@ def monitor_tables(config: MonitorConfig, command: str = "") -> Record:
     UserError
         Where the files cannot be compared.
     """
-    from setminus.commands.monitored_drift import find_drift
-    from setminus.commands.monitored_rows import read_monitored
+    from setminus.commands.monitored import find_drift, read_monitored
     from setminus.core.gaps import gap_key
 
     config, promised = _with_certificate(config)

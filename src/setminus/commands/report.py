@@ -61,10 +61,6 @@ def write_records_page(files: Sequence[Path], out: Path) -> Path:
     files : sequence of Path
         See `record_files`.
     out : Path
-
-    Returns
-    -------
-    Path
     """
     from setminus.datasets.images import show_names
     from setminus.report.page import write_page

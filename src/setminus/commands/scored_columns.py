@@ -59,7 +59,7 @@ class ScoredColumns:
 
     @property
     def class_of(self) -> dict[str, int]:
-        """The position of the class that each word stands for."""
+        """The position of the class of each word."""
         positive = self.roles.positive
         if positive is None:
             return {value: k for k, value in enumerate(self.values)}
@@ -89,7 +89,7 @@ class ScoredColumns:
         return self._given(named) if named else self._found()
 
     def proba(self, X: pa.Table, columns: dict[int, str]) -> NDArray[np.float64]:
-        """The probability of each class; of two classes the one without a column has the rest."""
+        """The probability of each class; of two classes, one without a column has one minus the other."""
         found = {k: to_numbers(X.column(name), name) for k, name in columns.items()}
         missing = int(np.isnan(np.column_stack([*found.values()])).any(axis=1).sum())
         if missing:
@@ -219,7 +219,7 @@ class ScoredColumns:
         typed: list[str | None] = to_text(column).to_pylist()
         if is_text(column.type) or self.table.format != "csv":
             return typed
-        # as it stands in a CSV first: decisions that all look like numbers were taken for numbers, and 01 for 1
+        # the text of a CSV first: decisions that all look like numbers were taken for numbers, and 01 for 1
         stands = to_text(self.table.as_text().read([name]).column(name)).filter(self.labelled).to_pylist()
         return stands if {*stands} <= known.keys() else typed
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +17,7 @@ from setminus.commands.scored_columns import ScoredColumns
 from setminus.commands.table_roles import Roles
 from setminus.core import Constraint
 from setminus.progress import tracked
-from setminus.scale.part_files import RunTasks
+from setminus.scale.part_files import engine_tasks
 from setminus.scale.summary import Score, distinct_values, summarize
 from setminus.tables.columns import to_text
 from setminus.tables.reading import Table, open_table
@@ -47,7 +46,11 @@ def audit_streamed(table: Table, config: AuditConfig, constraint: Constraint) ->
     decisions = [*filter(None, [judged_column(table, config)])]
     values = [*([config.label] if config.label is not None else []), *config.ignore, *decisions]
     required = values[: len(values) - len(decisions)]
-    with _tasks(config) as run:
+    with ExitStack() as stack:
+        run = None
+        if config.engine != "arrow":
+            place = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            run = stack.enter_context(engine_tasks(config.engine, config.scheduler, config.master, place))
         summary = summarize(
             table,
             values,
@@ -93,23 +96,6 @@ def audit_streamed(table: Table, config: AuditConfig, constraint: Constraint) ->
     return found, result
 
 
-@contextmanager
-def _tasks(config: AuditConfig) -> Iterator[RunTasks | None]:
-    """What counts the parts of the file."""
-    if config.engine == "arrow":
-        yield None
-    elif config.engine == "spark":
-        from setminus.scale.spark_parts import spark_tasks
-
-        with spark_tasks(config.master) as run:
-            yield run
-    else:
-        from setminus.scale.dask_parts import dask_tasks
-
-        with tempfile.TemporaryDirectory() as folder, dask_tasks(config.scheduler, Path(folder)) as run:
-            yield run
-
-
 def _scores(table: Table, config: AuditConfig) -> tuple[list[str], Score | None]:
     """The columns of scores, and how the probability of the last of two classes follows from them."""
     if config.label is None:
@@ -125,6 +111,6 @@ def _scores(table: Table, config: AuditConfig) -> tuple[list[str], Score | None]
 
 
 def _last(order: list[int | None], scores: list[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """The probability of the last of two classes, rounded as that of rows in memory; None: the rest of the other."""
+    """The probability of the last of two classes, rounded as that of rows in memory; None is one minus the other."""
     first, last = (1 - scores[0] if at is None else scores[at] for at in order)
     return last / (first + last)

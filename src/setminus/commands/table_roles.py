@@ -83,7 +83,7 @@ class Roles:
 
     @property
     def class_names(self) -> dict[str, str]:
-        """What 0 and 1 stand for, where one value counts against all others."""
+        """The names of 0 and 1, where one value counts against all others."""
         return {} if self.positive is None else {"0": f"not {self.positive}", "1": self.positive}
 
     @property
@@ -174,15 +174,6 @@ class Rows:
 
 def read_rows(table: Table, roles: Roles) -> Rows:
     """Read a table by its roles; rows without a label are left out, which is noted.
-
-    Parameters
-    ----------
-    table : Table
-    roles : Roles
-
-    Returns
-    -------
-    Rows
 
     Raises
     ------
@@ -297,7 +288,7 @@ def check_limit(option: str, value: float | None, agg: Agg) -> None:
 
 
 def split_names(texts: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """Names of columns, several of which may stand in one text between commas.
+    """Names of columns, several of which may be in one text, separated by commas.
 
     Examples
     --------
@@ -394,7 +385,7 @@ def _labels(words: NDArray[Any], roles: Roles, name: str, checked: bool) -> NDAr
 
 
 def _places(words: Mapping[str, str], own: Sequence[str]) -> dict[str, int]:
-    """The place of each word among a model's own words: as they stand, or as words for yes and no."""
+    """The place of each word among a model's own words: the same word, or the one for the same yes or no."""
     exact = {word: own.index(stands) for word, stands in words.items() if stands in own}
     if len(exact) == len(words):
         return exact
@@ -450,10 +441,6 @@ def read_domains(source: Table, target: Table, roles: Roles) -> Domains:
     source, target : Table
         The second may have the label, too, in some rows or in all.
     roles : Roles
-
-    Returns
-    -------
-    Domains
 
     Raises
     ------

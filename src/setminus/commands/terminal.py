@@ -121,12 +121,7 @@ class _PrintableConsole(Console):
 
 
 class Display:
-    """Progress and results on stderr and stdout, or nothing at all.
-
-    Parameters
-    ----------
-    quiet : bool
-    """
+    """Progress and results on stderr and stdout, or nothing at all."""
 
     def __init__(self, quiet: bool = False):
         # progress is no result: stdout stays fit for a pipe

@@ -75,7 +75,7 @@ class NoiseFloor:
 
 @dataclass(frozen=True)
 class Certificate:
-    """Whether "gap <= tolerance" is certified, and what it rests on.
+    """Whether "gap <= tolerance" is certified, and the evidence.
 
     Attributes
     ----------
@@ -235,10 +235,6 @@ def noise_floor(
 
     The parameters are those of `certify`. It is simulated with a fixed seed: the same table has the same floor.
 
-    Returns
-    -------
-    NoiseFloor
-
     Examples
     --------
     >>> floor = noise_floor([[[90, 10], [20, 80]], [[900, 100], [200, 800]]])
@@ -335,10 +331,6 @@ def smallest_tolerance(
     The parameters are those of `certify`; the predictions of the table count only through the rates of the whole
     table, so that any rough model's will do. Groups that differ need more.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> small, large = [[[90, 10], [20, 80]]] * 2, [[[900, 100], [200, 800]]] * 2
@@ -429,7 +421,9 @@ class _Counts:
                 expected="counts of rows by (group, label, prediction), of at least two groups and two predictions",
             )
         if squares is None and (found != np.round(found)).any():
-            raise UserError("table holds parts of rows", do="pass the squared weights, counted alike, as squares.")
+            raise UserError(
+                "table holds parts of rows", do="pass the squared weights, counted in the same way, as squares."
+            )
         square = None if squares is None else np.asarray(squares, dtype=np.float64)
         if constraint == "demographic_parity":
             found = found.sum(axis=1, keepdims=True)

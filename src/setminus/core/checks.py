@@ -242,7 +242,7 @@ def as_columns(sensitive_features: ArrayLike) -> list[NDArray[Any]]:
             raise UserError(
                 f"sensitive_features column {index} has {int(missing.sum())} missing values (NaN or None) "
                 f"in {len(column)} rows",
-                do="drop those rows or give them a group of their own.",
+                do="drop those rows or put them in a separate group.",
             )
         if listed and len({isinstance(value, str) for value in column}) > 1:
             raise _unordered(column)

@@ -164,7 +164,7 @@ def _binary_power_rows(
 
 def _rows_of(n_classes: int, power: bool, shared: bool) -> Any:
     """The loop for `n_classes`, a constant when it is compiled, so that the compiler unrolls a row."""
-    # as many numbers as whole vectors hold: what is left over is computed one by one
+    # as many numbers as whole vectors hold: the remaining ones are computed one by one
     step = 32 // math.gcd(n_classes, 32)
     rows, short = step * max(1, 512 // (n_classes * step)), n_classes <= 16
 

@@ -40,7 +40,7 @@ class ColoredDigits:
     Parameters
     ----------
     lambda_digit : float in [0, 1]
-        How strongly the digit's color tells the domain; 0 makes it useless.
+        How strongly the digit's color predicts the domain; 0 makes it useless.
     lambda_background : float in [0, 1]
         The same for the background's.
 
@@ -85,11 +85,11 @@ class ColoredDigits:
         return _posterior(_given_y(self.lambda_background, z2))
 
     def oracle_principal(self) -> ColoredDigits:
-        """The variant in which only the digit's color tells the domain: a classifier fitted on it is p(y|z1)."""
+        """The variant in which only the digit's color predicts the domain: a classifier fitted on it is p(y|z1)."""
         return replace(self, lambda_background=0.0)
 
     def oracle_orthogonal(self) -> ColoredDigits:
-        """The variant in which only the background tells the domain: a classifier fitted on it is p(y|z2)."""
+        """The variant in which only the background predicts the domain: a classifier fitted on it is p(y|z2)."""
         return replace(self, lambda_digit=0.0)
 
     def environments(self, backgrounds: Sequence[float] = (0.8, 0.4)) -> list[ColoredDigits]:

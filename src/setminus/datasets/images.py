@@ -54,7 +54,7 @@ def resize(images: Bytes, size: int | tuple[int, int]) -> Bytes:
     images : uint8 array of shape (n, height, width) or (n, height, width, channels)
         What to resize.
     size : int or (int, int)
-        The new height and width; one number stands for both.
+        The new height and width; one number is used for both.
 
     Returns
     -------
@@ -197,7 +197,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
 KINDS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
-"""What is read. Pillow knows more, some of which starts other programs: a stranger's file must not."""
+"""What is read. Pillow knows more, some of which starts other programs: an untrusted file must not."""
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm"})
 """How the name of an image ends, in small letters."""
 

@@ -138,7 +138,7 @@ def load_adult(*, encoding: Encoding = "onehot", drop_missing: bool | None = Non
 
 
 def load_german(*, encoding: Encoding = "onehot", seed: int | None = 0) -> Split:
-    """Load German credit: `y` is 1 where a loan is bad, `z1` tells those older than the median from the rest.
+    """Load German credit: `y` is 1 where a loan is bad, `z1` is whether a person is older than the median.
 
     ``encoding="onehot"`` has the paper's 58 columns of 0 and 1: the 11 attributes with three categories or
     more become one column per category (50), the two with two categories (telephone, foreign) one column

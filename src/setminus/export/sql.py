@@ -209,7 +209,7 @@ def _by_group(
         ]
         conditions.setdefault(int(known[code]) if code >= 0 else -1, []).append(" AND ".join(tests))
     missing = " OR ".join(f"{column} IS NULL" for column in quoted)
-    # a group that was not there at fit time: refused by Python, NULL here, unless rows in no group are corrected alike
+    # a group that was not there at fit time: refused by Python, NULL here, unless rows in no group have one correction
     lenient = groupings is not None or part.unseen == "prior"
     found = [fulls[0]]
     # only ratios matter: that of the first class is 1 in all groups

@@ -253,7 +253,7 @@ def _xgboost_tree(tree: dict[str, Any], target: int) -> Tree:
         left=tree["left_children"],
         right=tree["right_children"],
         missing_left=[bool(left) for left in tree["default_left"]],
-        # a leaf stands where a condition would
+        # for a leaf, the value is stored as its condition
         value=conditions,
         members={},
         target=target,

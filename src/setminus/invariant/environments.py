@@ -60,7 +60,7 @@ class EnvironmentTask(Task):
     ----------
     network : Module
     batches : list of Batches
-        One for each environment, each with a seed of its own.
+        One for each environment, each with its own seed.
     """
 
     min_environments = 2

@@ -190,10 +190,6 @@ def transfer_surrogate(
     matching : float
     neumann_terms, neumann_rate : int, float
         See `TrmConfig`.
-
-    Returns
-    -------
-    Tensor
     """
     if matching == 0:
         return transfer

@@ -36,7 +36,7 @@ class BlendingGenerator(nn.Module):  # type: ignore[misc]
 
     The share, from 0 to 1, is a fourth channel of the output: what need not change passes as it is, hence sharp, and
     after few steps of training. Three convolutions of 4 x 4 with stride 2 down, a residual block, three transposed ones
-    up, each beside what came down at its size, and a last convolution of 3 x 3.
+    up, each joined with the features of the same size from the way down, and a last convolution of 3 x 3.
 
     Parameters
     ----------

@@ -82,10 +82,6 @@ def remove_leftovers(folder: Path) -> None:
 def load_checkpoint(folder: Path) -> tuple[int, Any]:
     """Read what `save_checkpoint` wrote.
 
-    Parameters
-    ----------
-    folder : Path
-
     Returns
     -------
     step : int

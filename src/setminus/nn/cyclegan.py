@@ -173,7 +173,7 @@ class UNetGenerator(nn.Module):  # type: ignore[misc]
     """Images to images of the same size, halved down to one pixel and doubled back, each level with a way across.
 
     Every level is a convolution of 4 x 4 with stride 2 down and a transposed one up; what enters a level is passed
-    across to what leaves it. InstanceNorm treats each image by itself.
+    across to what leaves it. InstanceNorm normalises each image separately.
 
     Parameters
     ----------
@@ -272,7 +272,7 @@ class _Across(nn.Module):  # type: ignore[misc]
 
 
 MIDDLE = (..., slice(1, 3), slice(1, 3))
-"""Of a 4 x 4 kernel: the rest of it meets only the padding of 2 x 2 pixels."""
+"""The part of a 4 x 4 kernel that covers 2 x 2 pixels; the other part covers only their padding."""
 
 
 class _DownToPixel(nn.Conv2d):  # type: ignore[misc]
@@ -402,10 +402,6 @@ def generator_losses(
     adversarial : callable, optional
         See `AdversarialTerm`. An orthogonal one is
         ``lambda logits, fakes, direction: orthogonal_generator_loss(logits, log_ratio(fakes), direction)``.
-
-    Returns
-    -------
-    GeneratorLosses
 
     Examples
     --------

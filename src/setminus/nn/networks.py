@@ -38,10 +38,6 @@ def seeded(seed: int, build: Callable[[], Built]) -> Built:
         Makes one network, or several, on the CPU, so that weights do not depend on the device; move them afterwards.
         Under ``torch.device("meta")`` they have shapes and no weights.
 
-    Returns
-    -------
-    Whatever `build` returns.
-
     Examples
     --------
     >>> one, same = (seeded(3, lambda: torch.nn.Linear(2, 1)) for _ in range(2))
@@ -108,10 +104,6 @@ def mlp(sizes: Sequence[int], activation: Callable[[], nn.Module] = nn.ReLU) -> 
     activation : callable, default=torch.nn.ReLU
         Makes the module between two layers. There is none after the last.
 
-    Returns
-    -------
-    torch.nn.Sequential
-
     Examples
     --------
     >>> mlp((2, 64, 64, 3))(torch.zeros(5, 2)).shape
@@ -174,10 +166,10 @@ class DigitClassifier(nn.Module):  # type: ignore[misc]
 
 
 class PhotoClassifier(nn.Module):  # type: ignore[misc]
-    """Four convolutions that each halve the image, an average over what is left, and a linear layer.
+    """Four convolutions that each halve the image, an average over the remaining pixels, and a linear layer.
 
     The convolutions are 3 x 3, with ReLU and BatchNorm after each, to `width`, twice, four times and eight times
-    `width` channels: what they see of a photograph of 64 x 64 is half of it, where `DigitClassifier` sees a spot.
+    `width` channels: each feature depends on half of a photograph of 64 x 64, and in `DigitClassifier` on a small spot.
 
     Parameters
     ----------
@@ -240,7 +232,7 @@ class GaussianNoise(nn.Module):  # type: ignore[misc]
         self.scale = scale
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """`x` with noise of its own for each entry."""
+        """`x` with independent noise in each entry."""
         if not (self.training and self.scale):
             return x
         # not randn_like: in the layout of channels_last a CPU draws five times slower, and other values

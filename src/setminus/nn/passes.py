@@ -173,9 +173,9 @@ def device_of(network: nn.Module) -> torch.device:
 
 
 def fast_precision(device: str | torch.device = "cpu") -> Precision:
-    """The quickest precision that a device computes by itself: "bf16-mixed", or else "32-true".
+    """The fastest precision that a device supports: "bf16-mixed", or else "32-true".
 
-    A CPU has bfloat16 where it knows AMX (Intel, from 2023) or AVX512-BF16 (AMD, from 2022); elsewhere it would be
+    A CPU has bfloat16 with AMX (Intel, from 2023) or AVX512-BF16 (AMD, from 2022); elsewhere it would be
     emulated, and slow. Weights stay in float32 either way.
 
     Examples
@@ -335,10 +335,6 @@ class Batches:
         step : int
         share : (rank, world size)
             This process's number, and how many there are.
-
-        Returns
-        -------
-        Tensor of int64
         """
         rank, world = share
         if self.size % world:

@@ -341,10 +341,6 @@ def train(
     observers : sequence of Observer
         Called after each logged step.
 
-    Returns
-    -------
-    Outcome
-
     Raises
     ------
     NotFiniteError

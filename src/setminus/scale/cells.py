@@ -26,7 +26,7 @@ Codes = NDArray[np.intp]
 def codes_of(column: pa.ChunkedArray) -> tuple[NDArray[np.integer[Any]], int]:
     """A number for each value, the largest for a missing one, and how many numbers there are."""
     coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    # parts of one column may have dictionaries of their own
+    # parts of one column may have different dictionaries
     coded = coded.unify_dictionaries().combine_chunks()
     words = coded.dictionary
     indices = pc.fill_null(coded.indices, len(words)) if coded.indices.null_count else coded.indices

@@ -1,4 +1,4 @@
-"""Parts scored by Dask: workers write the scores of each part to a folder, the client reads them in order.
+"""Tasks for the parts of a table, run by the workers of Dask.
 
 Anybody who can connect to a scheduler runs code as its user. The scheduler started here accepts only connections with a
 key that is made for the run and kept in memory; one on another machine must use TLS.
@@ -6,7 +6,6 @@ key that is made for the run and kept in memory; one on another machine must use
 
 from __future__ import annotations
 
-import functools
 import ipaddress
 import logging
 from collections.abc import Callable, Iterator
@@ -17,49 +16,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from setminus.errors import MissingExtraError, UserError
-from setminus.scale.part_files import RunTasks, part_folder, read_parts, score_part
-from setminus.scale.scorers import Parts, Scorer
+from setminus.scale.part_files import RunTasks
 from setminus.tables.reading import Table
 
-__all__ = ["dask_parts", "dask_tasks"]
+__all__ = ["dask_tasks"]
 
 WORKERS = 2
 PATIENCE = 30
 """Seconds to wait for a scheduler, and for its first worker."""
-
-
-def dask_parts(
-    table: Table,
-    scorer: Scorer,
-    kept: list[str],
-    needed: list[str],
-    as_text: bool,
-    target: Path,
-    scheduler: str | None,
-) -> Parts:
-    """Rows to keep, their scores and their drift, part by part in order, scored by workers.
-
-    A task reads one part, scores it, writes the scores to a file of a fixed name and returns the drift. Repeated
-    after a worker died, it writes the same file again. The client reads each file once.
-
-    Parameters
-    ----------
-    table : Table
-    scorer : Scorer
-    kept, needed : list of str
-        The columns to give back, and those that the scorer needs.
-    as_text : bool
-        Whether to give columns back as they stand in a CSV.
-    target : Path
-        The output; the folder of the parts is made next to it.
-    scheduler : str or None
-        Address of a running scheduler; None starts 2 worker processes here. Certificates for ``tls://`` come from
-        Dask's own configuration, ``distributed.comm.tls``.
-    """
-    with part_folder(target) as folder, dask_tasks(scheduler, folder) as run:
-        table = table.seekable(folder)
-        task = functools.partial(score_part, table, scorer, needed, folder)
-        yield from read_parts(table, kept, as_text, folder, functools.partial(run, task, table))
 
 
 @contextmanager
@@ -69,7 +33,8 @@ def dask_tasks(scheduler: str | None, folder: Path) -> Iterator[RunTasks]:
     Parameters
     ----------
     scheduler : str or None
-        As of `dask_parts`.
+        Address of a running scheduler; None starts 2 worker processes here. Certificates for ``tls://`` come from
+        Dask's own configuration, ``distributed.comm.tls``.
     folder : Path
         Where workers that are started here keep their files.
     """
@@ -84,7 +49,7 @@ def dask_tasks(scheduler: str | None, folder: Path) -> Iterator[RunTasks]:
 
         def run(task: Callable[[int], Any], table: Table, indices: list[int]) -> Iterator[Any]:
             # packed here, so that a task that a worker cannot unpack fails in the task, whose error is reported; and in
-            # a task of its own, so that a long list of parts is not sent with each of them
+            # a separate task, so that a long list of parts is not sent with each of them
             job = client.submit(bytes, cloudpickle.dumps(task), pure=False)
             futures = [client.submit(_run, job, index, pure=False, priority=-index) for index in indices]
             try:

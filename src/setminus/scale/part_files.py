@@ -1,4 +1,4 @@
-"""The scores of each part of a file in a file of its own: workers write them, the client reads them in order."""
+"""The scores of each part of a file in a separate file: workers write them, the client reads them in order."""
 
 from __future__ import annotations
 
@@ -14,15 +14,66 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from setminus.scale import Engine
 from setminus.scale.scorers import Parts, Scorer, score_rows
 from setminus.tables.drift import Drift
 from setminus.tables.reading import Table, open_table
 from setminus.tables.writing import writing
 
-__all__ = ["RunTasks", "limit_blas", "part_folder", "read_parts", "score_part"]
+__all__ = ["RunTasks", "engine_tasks", "limit_blas", "worker_parts"]
 
 RunTasks = Callable[[Callable[[int], Any], Table, list[int]], Iterator[Any]]
 """From a task for a part, a table and the indices of parts to the results in order."""
+
+
+@contextmanager
+def engine_tasks(engine: Engine, scheduler: str | None, master: str | None, folder: Path) -> Iterator[RunTasks]:
+    """What runs tasks on the workers of "dask" or "spark"; processes that are started here keep files in `folder`."""
+    if engine == "spark":
+        from setminus.scale.spark_parts import spark_tasks
+
+        with spark_tasks(master) as run:
+            yield run
+    else:
+        from setminus.scale.dask_parts import dask_tasks
+
+        with dask_tasks(scheduler, folder) as run:
+            yield run
+
+
+def worker_parts(
+    table: Table,
+    scorer: Scorer,
+    kept: list[str],
+    needed: list[str],
+    as_text: bool,
+    target: Path,
+    engine: Engine,
+    scheduler: str | None,
+    master: str | None,
+) -> Parts:
+    """Rows to keep, their scores and their drift, part by part in order, scored by workers.
+
+    A task reads one part, scores it, writes the scores to a file of a fixed name and returns the drift. Repeated
+    after a worker died, it writes the same file again. The client reads each file once.
+
+    Parameters
+    ----------
+    table : Table
+    scorer : Scorer
+    kept, needed : list of str
+        The columns to give back, and those that the scorer needs.
+    as_text : bool
+        Whether to give columns back as written in a CSV.
+    target : Path
+        The output; the folder of the parts is made next to it.
+    engine, scheduler, master
+        See `score_file`.
+    """
+    with part_folder(target) as folder, engine_tasks(engine, scheduler, master, folder) as run:
+        table = table.seekable(folder)
+        task = functools.partial(score_part, table, scorer, needed, folder)
+        yield from read_parts(table, kept, as_text, folder, functools.partial(run, task, table))
 
 
 def read_parts(
@@ -36,7 +87,7 @@ def read_parts(
     kept : list of str
         The columns to give back.
     as_text : bool
-        Whether to give them back as they stand in a CSV.
+        Whether to give them back as written in a CSV.
     folder : Path
         Where workers write the scores, by `score_part`.
     work : callable

@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 from setminus.errors import UserError
 from setminus.progress import tracked
 from setminus.scale import Engine
+from setminus.scale.part_files import worker_parts
 from setminus.scale.scorers import Parts, Scorer, score_rows
 from setminus.tables.columnar import ParquetSource
 from setminus.tables.columns import check_names
@@ -49,11 +50,6 @@ class Scored:
     drift: Drift = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
-    @property
-    def unseen(self) -> dict[str, int]:
-        """The number of rows with a value that training did not have, of each column that has such rows."""
-        return {name: column.unseen for name, column in self.drift.items() if column.unseen}
-
 
 def score_file(
     source: str | os.PathLike[str] | Table,
@@ -69,8 +65,8 @@ def score_file(
 ) -> Scored:
     r"""Score every row of a file, in order; memory does not grow with the file.
 
-    A row group of Parquet, a record batch of Arrow and a block of about 16 MiB of CSV are one task, whichever the
-    engine, and each task has one thread for its linear algebra: both engines give the same bits.
+    A row group of Parquet, a record batch of Arrow and a block of about 16 MiB of CSV are one task on every
+    engine, and each task has one thread for its linear algebra: all engines give the same bits.
 
     Parameters
     ----------
@@ -133,18 +129,12 @@ def score_file(
         check_names(kept, table.names, table.path.name)
         if strict:
             _refuse_drift(_whole_drift(table, scorer, needed), table.path.name)
-        # from CSV to CSV a value stays as it stands: 007 would be 7, and NA empty
+        # from CSV to CSV a value is kept as written: 007 would be 7, and NA empty
         as_text = isinstance(table.source, CsvSource) and as_csv
         if engine == "arrow":
             parts = _arrow_parts(table, scorer, kept, needed, as_text)
-        elif engine == "spark":
-            from setminus.scale.spark_parts import spark_parts
-
-            parts = spark_parts(table, scorer, kept, needed, as_text, target, master)
         else:
-            from setminus.scale.dask_parts import dask_parts
-
-            parts = dask_parts(table, scorer, kept, needed, as_text, target, scheduler)
+            parts = worker_parts(table, scorer, kept, needed, as_text, target, engine, scheduler, master)
         done, names, drift = 0, (), dict[str, ColumnDrift]()
         scoring = tracked(f"score {table.path.name}", total=table.starts[-1], unit="rows")
         with scoring as progress, closing(parts), ThreadPoolExecutor(1) as pool:

@@ -1,4 +1,4 @@
-"""Parts scored by Spark, and the rows of a Spark DataFrame scored where they lie."""
+"""Tasks for the parts of a table, run by Spark, and the rows of a Spark DataFrame scored where they lie."""
 
 from __future__ import annotations
 
@@ -9,45 +9,20 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from setminus.errors import MissingExtraError, UserError
-from setminus.scale.part_files import RunTasks, part_folder, read_parts, score_part
-from setminus.scale.scorers import Parts, Scorer, score_rows
+from setminus.scale.part_files import RunTasks
+from setminus.scale.scorers import Scorer, score_rows
 from setminus.tables.reading import Table
 
-__all__ = ["score_frame", "spark_parts", "spark_tasks"]
+__all__ = ["score_frame", "spark_tasks"]
 
 WORKERS = 2
 PARTS_PER_WORKER = 4
 """Parts that each worker is given at a time: their scores lie on disk until they are read."""
-
-
-def spark_parts(
-    table: Table,
-    scorer: Scorer,
-    kept: list[str],
-    needed: list[str],
-    as_text: bool,
-    target: Path,
-    master: str | None,
-) -> Parts:
-    """Rows to keep, their scores and their drift, part by part in order, scored by the workers of Spark.
-
-    Parameters
-    ----------
-    table, scorer, kept, needed, as_text, target
-        As of `dask_parts`.
-    master : str or None
-        Spark's address of a cluster. None takes the session that is active, or starts 2 threads here.
-    """
-    with part_folder(target) as folder, spark_tasks(master) as run:
-        table = table.seekable(folder)
-        task = functools.partial(score_part, table, scorer, needed, folder)
-        yield from read_parts(table, kept, as_text, folder, functools.partial(run, task, table))
 
 
 @contextmanager
@@ -57,7 +32,7 @@ def spark_tasks(master: str | None) -> Iterator[RunTasks]:
     Parameters
     ----------
     master : str or None
-        As of `spark_parts`.
+        Spark's address of a cluster. None takes the session that is active, or starts 2 threads here.
     """
     with _session(master) as session:
         context = session.sparkContext

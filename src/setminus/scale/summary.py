@@ -1,6 +1,6 @@
 """A file of any size in one pass: how often each combination of values occurs, and a random sample of the rows.
 
-Counts are additive: each part of the file is counted by itself, here or on another machine, and the counts are added.
+Counts are additive: each part of the file is counted separately, here or on another machine, and the counts are added.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Summary:
     cells : pyarrow.Table
         The first row of each combination of values and decision.
     counts : ndarray of int
-        How many rows of the file each of them stands for.
+        How many rows of the file each of them represents.
     binned : BinnedScores or None
         The scores of these rows, where they are asked for and the combinations are at most `MAX_BINNED`.
     sample : pyarrow.Table
@@ -85,7 +85,7 @@ def summarize(
         Columns of few distinct values: the label, groups, decisions.
     scores : sequence of str
         Columns of probabilities. Two rows of one cell have the same most probable column, and are on the same side of
-        the threshold in each. Rows of values that are no probabilities are in cells of their own.
+        the threshold in each. Rows of values that are no probabilities are in separate cells.
     threshold : float, optional
     decide : bool
         Whether the scores decide; otherwise a column of `values` does.
@@ -100,10 +100,6 @@ def summarize(
     seed : int
     run : callable, optional
         Counts each part where it lies: `dask_tasks` or `spark_tasks` give it. By default this process counts.
-
-    Returns
-    -------
-    Summary
 
     Examples
     --------

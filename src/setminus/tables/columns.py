@@ -107,12 +107,12 @@ def check_unique(names: Sequence[str], where: str, otherwise: str = "") -> None:
     --------
     >>> check_unique(["a", "b", "a"], "people.csv")
     Traceback (most recent call last):
-    setminus.errors.UserError: people.csv has 2 columns called 'a': give each column a name of its own.
+    setminus.errors.UserError: people.csv has 2 columns called 'a': give each column a different name.
     """
     name, count = max(Counter(names).items(), key=lambda item: item[1], default=("", 0))
     if count > 1:
         raise UserError(
-            f"{where} has {count} columns called {shown(name)}", do=f"give each column a name of its own{otherwise}."
+            f"{where} has {count} columns called {shown(name)}", do=f"give each column a different name{otherwise}."
         )
 
 
@@ -129,7 +129,7 @@ def from_frame(X: Any) -> pa.Table:
         names = [str(name) for name in frame.columns] if isinstance(frame, nw.DataFrame) else []
         check_unique(names, "X")
     except DuplicateError as error:
-        raise UserError("X has two columns of the same name", do="give each column a name of its own.") from error
+        raise UserError("X has two columns of the same name", do="give each column a different name.") from error
     if not isinstance(frame, nw.DataFrame):
         raise TypeError(f"X is {type(X).__name__}: expected a frame of pandas, polars or pyarrow.")
     if isinstance(X, pa.Table):
@@ -201,7 +201,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The values of a column: codes replaced by what they stand for, text trimmed, NaN as missing.
+    """The values of a column: codes replaced by their words, text trimmed, NaN as missing.
 
     Examples
     --------
@@ -317,7 +317,7 @@ def to_flags(column: pa.ChunkedArray, name: str) -> Floats:
 
 
 def to_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column as trimmed words; a whole number is written without a point, whichever type it has.
+    """A column as trimmed words; a whole number is written without a point, whatever its type.
 
     Examples
     --------

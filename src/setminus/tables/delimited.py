@@ -44,9 +44,9 @@ Names = Sequence[str] | None
 class CsvSource:
     """A text table.
 
-    `decimal` is the sign that the user gave. `like` is the sign of another table that this one goes with, used where no
-    value proves it. `found`, what all rows show, is None until `scanned`. With `verbatim` every value is read as the
-    text that stands in the file.
+    `decimal` is the sign that the user gave. `like` is that of a related table, such as the training rows, used where
+    no value proves it. `found`, the findings from all rows, is None until `scanned`. With `verbatim`, every value is
+    read as text, as written in the file.
     """
 
     path: Path
@@ -113,7 +113,7 @@ class CsvSource:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Guesses that the user should know of; complete after `scanned`."""
+        """Guesses to show to the user; complete after `scanned`."""
         return self.layout.notes if self.found is None else self.found.notes
 
     def scanned(self) -> CsvSource:
@@ -121,7 +121,7 @@ class CsvSource:
         return self if self.found is not None else self._surveyed(keep=False)[0]
 
     def as_text(self) -> CsvSource:
-        """The same source with every value as it stands in the file: 007 is no number, and NA is not missing."""
+        """The same source with every value as written in the file: 007 is no number, and NA is not missing."""
         return replace(self.scanned(), verbatim=True)
 
     def unpacked(self, path: Path) -> CsvSource:
@@ -332,7 +332,7 @@ class CsvSource:
     def _malformed(self, said: str) -> UserError:
         name, width = self.path.name, len(self.layout.names)
         before = 0
-        # where the parser here stumbles too, what pyarrow said stands
+        # where Python's parser fails too, pyarrow's message is shown
         with suppress(csv.Error, pa.ArrowException, OSError, ValueError):
             for block in self._blocks():
                 reader = csv.reader(io.StringIO(str(block, "utf-8"), newline=""), delimiter=self.layout.separator)

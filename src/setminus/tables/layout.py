@@ -65,7 +65,7 @@ class Layout:
     blank : int
         Number of empty lines at the beginning.
     notes : tuple of str
-        Guesses that the user should know of.
+        Guesses to show to the user.
     first : tuple of str
         The cells of the first line.
     below : tuple of Below, or None
@@ -273,7 +273,7 @@ class Findings:
         The first row and the first byte of each block, and the end of the last one.
     decimal : DecimalSign
     notes : tuple of str
-        Guesses that the user should know of.
+        Guesses to show to the user.
     """
 
     schema: Any
@@ -385,7 +385,7 @@ class Survey:
         )
 
     def _check_first_line(self, where: str) -> None:
-        """Raise where all rows judge the first line otherwise than the first rows did."""
+        """Raise where the first rows and all rows disagree on whether the first line holds column names."""
         if self.layout.below is None:
             return
         data = first_is_data(self.layout.first, [column.below for column in self._columns])

@@ -151,7 +151,7 @@ class Table:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Guesses that the user should know of; for a CSV complete once it is `scanned` or loaded."""
+        """Guesses to show to the user; for a CSV complete once it is `scanned` or loaded."""
         return self.source.notes if isinstance(self.source, CsvSource) else ()
 
     @property
@@ -180,7 +180,7 @@ class Table:
         return self.source.starts
 
     def like(self, decimal: DecimalSign | None) -> Table:
-        """The same table, read with the decimal sign of another one where no value of its own proves the sign."""
+        """The same table, read with the decimal sign of another one where none of its values proves the sign."""
         if decimal is None or not isinstance(self.source, CsvSource):
             return self
         return replace(self, source=replace(self.source, like=decimal))
@@ -225,7 +225,7 @@ class Table:
             yield from table.source.stream(wanted)
 
     def as_text(self) -> Table:
-        """The same table with the values of a CSV as text, as they stand in the file."""
+        """The same table with the values of a CSV as text, as written in the file."""
         return replace(self, source=self.source.as_text()) if isinstance(self.source, CsvSource) else self
 
     def coded(self) -> Table:

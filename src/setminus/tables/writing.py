@@ -98,7 +98,7 @@ class TableWriter:
         self._writer: Any = None
 
     def write(self, table: pa.Table) -> None:
-        """Write one part; in Parquet it is a row group of its own."""
+        """Write one part; in Parquet it is a separate row group."""
         with _refusing(self._target):
             if self._neutralize:
                 table = neutralized(table)
@@ -184,7 +184,7 @@ def original_words(words: Iterable[str], known: Collection[str]) -> dict[str, st
 
 
 def _column(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    # as they stand: a space before a formula is part of the text
+    # as written: a space before a formula is part of the text
     words = (column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column).cast(pa.string())
     # few words come again and again: they are looked at once
     if not any(_is_formula(word) for word in pc.unique(words).to_pylist() if word is not None):
