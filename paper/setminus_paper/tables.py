@@ -48,10 +48,10 @@ def by_scale(records: Sequence[Record]) -> dict[str, list[Record]]:
     return parts
 
 
-def mean_spread(frame: pd.DataFrame, by: str | Sequence[str], value: str, ddof: int = 1) -> pd.DataFrame:
+def mean_spread(frame: pd.DataFrame, by: str | Sequence[str], value: str) -> pd.DataFrame:
     """Mean, standard deviation and number of seeds of a metric in each group, in the order of their first rows.
 
-    `ddof` is 1 for the standard deviation of a sample (NaN of one seed), 0 for that of these seeds alone.
+    The standard deviation is that of a sample: NaN of one seed.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def mean_spread(frame: pd.DataFrame, by: str | Sequence[str], value: str, ddof: 
     """
     groups = frame.groupby(by, sort=False, dropna=False)
     values = groups[value]
-    return pd.DataFrame({"mean": values.mean(), "std": values.std(ddof=ddof), "seeds": groups["seed"].nunique()})
+    return pd.DataFrame({"mean": values.mean(), "std": values.std(), "seeds": groups["seed"].nunique()})
 
 
 def paired_difference(

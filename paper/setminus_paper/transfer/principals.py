@@ -36,7 +36,6 @@ __all__ = [
     "TRM",
     "LastLayer",
     "fit_last_layer",
-    "fit_orthogonal_by_importance",
     "fit_principal",
     "weights_by_importance",
 ]
@@ -118,40 +117,13 @@ def fit_principal(
     return fit_invariant(method, sets, prepare(network), config, trainer=train_on_machine)
 
 
-def fit_orthogonal_by_importance(
-    x: torch.Tensor,
-    y: torch.Tensor,
-    principal: nn.Module,
-    config: ClassifierConfig,
-    *,
-    seed: int,
-    prior: Any = "uniform",
-    cut: float | None = None,
-    network: nn.Module | None = None,
-) -> nn.Module:
-    """The paper's alternative: train p(y | z2) itself, on images with the weights of `weights_by_importance`.
-
-    For the other arguments and the result see `fit_domain_classifier`.
-
-    Examples
-    --------
-    >>> x, y = torch.rand(32, 3, 8, 8), torch.arange(32) % 2
-    >>> config = ClassifierConfig(width=2, epochs=1, batch_size=16)
-    >>> principal = fit_domain_classifier(x, y, config, seed=0)
-    >>> fit_orthogonal_by_importance(x, y, principal, config, seed=0)(x).shape
-    torch.Size([32, 2])
-    """
-    weights = torch.from_numpy(weights_by_importance(x, y, principal, prior=prior, cut=cut)).float()
-    return fit_domain_classifier(x, y, config, seed=seed, weights=weights, network=network, trainer=train_on_machine)
-
-
 def weights_by_importance(
-    x: torch.Tensor, y: torch.Tensor, principal: nn.Module, *, prior: Any = "uniform", cut: float | None = None
+    x: torch.Tensor, y: torch.Tensor, principal: nn.Module, cut: float | None = None
 ) -> NDArray[np.float64]:
     """``phi = p(y) / w_1(x)_y`` of images; with `cut`, of mean 1 and at most `cut` before that mean is restored.
 
-    `prior` has the domains' shares in the data that the principal classifier was trained on. Without `cut` a few images
-    that w_1 is wrong about can have most of the weight, and a network trained on them diverges.
+    The domains are equally frequent in the data of the principal classifier. Without `cut` a few images that w_1 is
+    wrong about can have most of the weight, and a network trained on them diverges.
 
     Examples
     --------
@@ -161,7 +133,7 @@ def weights_by_importance(
     >>> weights_by_importance(x, y, sure, cut=1.5).round(2).tolist()
     [0.0, 0.0, 2.0, 2.0]
     """
-    phi = importance_weights(y.numpy(), log_proba(principal, x).exp().numpy(), prior)
+    phi = importance_weights(y.numpy(), log_proba(principal, x).exp().numpy(), "uniform")
     if cut is None:
         return phi
     limited = np.minimum(phi / phi.mean(), cut)

@@ -24,7 +24,7 @@ from setminus_paper.claims.fig2c import shrunk_digits
 from setminus_paper.published import TABLE1
 from setminus_paper.run import Run, train_on_machine
 from setminus_paper.transfer.evaluation import TransferJudge, measured_latents, oracle_latents
-from setminus_paper.transfer.principals import fit_last_layer, fit_orthogonal_by_importance, fit_principal
+from setminus_paper.transfer.principals import fit_last_layer, fit_principal, weights_by_importance
 from setminus_paper.transfer.translation import (
     JOB,
     ROWS,
@@ -182,7 +182,10 @@ def _log_ratio(row: Row, trial: Trial, size: Size) -> nn.Module | None:
     # both domains are equally frequent in all sets: the uniform prior is the true one
     if row.loss == "orthogonal":
         return PairRatio(_full(size, trial.seed), principal, clamp=clamp)
-    by_importance = fit_orthogonal_by_importance(trial.x, trial.y, principal, size.classifier, seed=trial.seed)
+    weights = torch.from_numpy(weights_by_importance(trial.x, trial.y, principal)).float()
+    by_importance = fit_domain_classifier(
+        trial.x, trial.y, size.classifier, seed=trial.seed, weights=weights, trainer=train_on_machine
+    )
     return OrthogonalRatio(by_importance, clamp=clamp)
 
 

@@ -13,8 +13,8 @@ from setminus_paper.transfer.principals import (  # noqa: E402
     CANDIDATES,
     TRM,
     fit_last_layer,
-    fit_orthogonal_by_importance,
     fit_principal,
+    weights_by_importance,
 )
 
 from setminus.datasets.colored_digits import ColoredDigits  # noqa: E402
@@ -59,7 +59,8 @@ def test_the_oracle_knows_the_digit_and_not_the_background(oracle):
 
 def test_importance_sampling_leaves_the_background(oracle):
     _, (x, y) = painted(MODEL, 1)
-    fitted = fit_orthogonal_by_importance(x, y, oracle, CONFIG, seed=0)
+    weights = torch.from_numpy(weights_by_importance(x, y, oracle)).float()
+    fitted = fit_domain_classifier(x, y, CONFIG, seed=0, weights=weights)
     assert spread(fitted, "z2") > 0.5
     assert abs(spread(fitted, "z1")) < 0.35 < spread(oracle, "z1")
 
