@@ -98,12 +98,6 @@ def plan(
     At the large size a run has one seed, and the order makes every first part of the runs a table: the claim on the
     main pairs, a second seed, the rivals, and so on.
     """
-    for kind, names, known in (("method", methods, METHODS), ("pair", pairs, PAIRS)):
-        unknown = sorted({*names} - {*known})
-        if unknown:
-            raise UserError(
-                f"table3 has no {kind} {', '.join(map(repr, unknown))}", do=f"there are {', '.join(known)}."
-            )
     for shift in shifts:
         check_shift(shift)
     planned = [

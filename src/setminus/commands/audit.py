@@ -256,26 +256,9 @@ class AuditConfig:
 
 
 def audit_table(config: AuditConfig, command: str = "", filing: Filing | None = None) -> tuple[Audit, Record]:
-    """Audit the scores of a file.
+    """Audit the scores of a file; for the record, `command` is what the user typed.
 
-    Parameters
-    ----------
-    config : AuditConfig
-    command : str
-        What the user typed, for the record.
-    filing : Filing, optional
-        Who approved the choices, for the record.
-
-    Returns
-    -------
-    audit : Audit
-    record : dict
-        With the audit as numbers; ``record["limit"]`` says whether the gap keeps `fail_above`, where that is given.
-
-    Raises
-    ------
-    UserError
-        Where the file cannot be audited as asked.
+    The record has the audit as numbers; ``record["limit"]`` says whether the gap keeps `fail_above`, where it is given.
     """
     with seconds_by_name() as seconds:
         return _audit(config, seconds, command, filing or Filing())

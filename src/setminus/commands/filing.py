@@ -57,16 +57,8 @@ class Filing:
     ) -> dict[str, Any]:
         """For a record: the choices and where each was made, who approved them, and the files by their hashes.
 
-        Parameters
-        ----------
-        command : str
-            As typed.
-        config : mapping
-            All settings.
-        chosen : sequence of str
-            Names of the settings that a reader must be able to question.
-        files : mapping of str to path
-            What was read, by what it is; None where there is none.
+        `command` is what the user typed. Of the settings in `config`, those in `chosen` are listed, which a reader must
+        be able to question. `files` has what was read, by its role; None where there is no such file.
         """
         typed = {word.partition("=")[0] for word in shlex.split(command)}
         return {

@@ -46,27 +46,10 @@ CHOICES = (
 
 
 def fit_table(config: FitConfig, command: str = "", filing: Filing | None = None) -> tuple[Any, Record]:
-    """Fit a model that ignores columns of a table, and audit it.
+    """Fit a model that ignores columns of a table, and audit it; for the record, `command` is what the user typed.
 
-    Parameters
-    ----------
-    config : FitConfig
-    command : str
-        What the user typed, for the record.
-    filing : Filing, optional
-        Who approved the choices, for the record.
-
-    Returns
-    -------
-    model : TunedOrthogonalClassifier
-        Fitted; takes frames with the columns of the table. ``model.about_`` says where it comes from.
-    record : dict
-        Everything that the page shows, and the audits as numbers.
-
-    Raises
-    ------
-    UserError
-        Where the table cannot be used as asked.
+    The model takes frames with the columns of the table, and its ``about_`` describes where it comes from. The record
+    has the audits as numbers, and everything that the page shows.
     """
     from threadpoolctl import threadpool_limits
 

@@ -40,23 +40,9 @@ def info(
 
 
 def describe_model(path: Path, trusted: tuple[str, ...] = ()) -> dict[str, Any]:
-    """What a model file predicts, ignores and needs.
+    """What a model file predicts, ignores and needs, in plain values; for `trusted` see `setminus.load`.
 
-    Parameters
-    ----------
-    path : Path
-    trusted : tuple of str
-        See `setminus.load`.
-
-    Returns
-    -------
-    dict
-        Plain values; `about` is what ``setminus fit`` wrote down, empty for a model that was saved from Python.
-
-    Raises
-    ------
-    ValueError
-        If the file is refused by `load`, or describes itself in a way that ``setminus fit`` does not.
+    `about` is the description that ``setminus fit`` stored; it is empty for a model that was saved from Python.
     """
     from setminus.estimators.persistence import load
 
@@ -72,12 +58,9 @@ def describe_model(path: Path, trusted: tuple[str, ...] = ()) -> dict[str, Any]:
 
 
 def describe_translator(folder: Path) -> dict[str, Any]:
-    """What a folder that ``setminus transfer fit`` wrote says of itself; its networks are not read.
+    """The description of itself in a folder that ``setminus transfer fit`` wrote; its networks are not read.
 
-    Returns
-    -------
-    dict
-        Plain values; `about` is what was written down when it was fitted.
+    `about` is what was stored when it was fitted.
     """
     from setminus.transfer.model_files import read_config
 

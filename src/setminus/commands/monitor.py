@@ -185,23 +185,9 @@ class MonitorConfig:
 
 
 def monitor_tables(config: MonitorConfig, command: str = "") -> Record:
-    """Compare two scored tables.
+    """Compare two scored tables; for the record, `command` is what the user typed.
 
-    Parameters
-    ----------
-    config : MonitorConfig
-    command : str
-        What the user typed, for the record.
-
-    Returns
-    -------
-    dict
-        ``record["metrics"]`` has ``"drift"`` (a list), ``"gaps"``, and the ``"verdict"`` with its ``"exit_code"``.
-
-    Raises
-    ------
-    UserError
-        Where the files cannot be compared.
+    ``record["metrics"]`` has ``"drift"`` (a list), ``"gaps"``, and the ``"verdict"`` with its ``"exit_code"``.
     """
     from setminus.commands.monitored import find_drift, read_monitored
     from setminus.core.gaps import gap_key

@@ -54,14 +54,7 @@ def record_files(runs: Path) -> list[Path]:
 
 
 def write_records_page(files: Sequence[Path], out: Path) -> Path:
-    """Write the page of files of records.
-
-    Parameters
-    ----------
-    files : sequence of Path
-        See `record_files`.
-    out : Path
-    """
+    """Write the page of files of records, see `record_files`, and return its path."""
     from setminus.datasets.images import show_names
     from setminus.report.page import write_page
 

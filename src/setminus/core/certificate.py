@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
 from setminus.core import Agg, Constraint
-from setminus.core.differences import EXACT_ROWS, exact_p_value, score_p_value
+from setminus.core.differences import EXACT_ROWS, UNCLEAR, largest_exact_p_value, largest_p_values
 from setminus.core.gaps import equalized_odds_from_table, rates
 from setminus.errors import UserError
 
@@ -37,12 +37,6 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-_CLEAR = 1e-4
-"""Below this approximate p-value no exact test is needed: with 3 rows the true size is 0.003."""
-_CLEARER = 25
-"""Nor where it is so many times smaller than another comparison's: with 3 rows it is 9 times too small at most."""
-_UNCLEAR = 0.3
-"""A comparison this unclear is certified at no confidence in use: the approximation is reported."""
 _MAX_SUBSETS_OF = 6
 """Classes up to which each set of predictions is compared; for more, a bound that does not depend on their number."""
 _SHARES = 40
@@ -197,7 +191,7 @@ def p_value(
     pos: int | None = None,
     squares: ArrayLike | None = None,
     exact: bool = True,
-    enough: float = _UNCLEAR,
+    enough: float = UNCLEAR,
 ) -> float:
     """P-value of "gap >= tolerance", the largest of all comparisons; the parameters are those of `certify`.
 
@@ -500,7 +494,7 @@ class _Counts:
         large = smaller > EXACT_ROWS
         return "asymptotic" if large.all() else "exact and asymptotic" if large.any() else "exact"
 
-    def p_value(self, margin: float, *, exact: bool = True, enough: float = _UNCLEAR) -> float:
+    def p_value(self, margin: float, *, exact: bool = True, enough: float = UNCLEAR) -> float:
         """Of "gap >= margin"; from `enough` on it need not be exact."""
         if (self.rows <= 0).any():
             return 1.0
@@ -511,10 +505,10 @@ class _Counts:
         exact = exact and not self.weighted
         if self.agg == "sum":
             return self._sum_p_value(margin, exact, enough)
-        largest = max(float(_approximate_p_values(of_label, np.array([margin]))[0]) for of_label in self.outcomes)
+        largest = max(float(largest_p_values(of_label, np.array([margin]))[0]) for of_label in self.outcomes)
         for of_label in self.outcomes:
             if exact and largest < enough:
-                largest = max(largest, _exact_p_value(of_label, margin, enough))
+                largest = max(largest, largest_exact_p_value(of_label, margin, enough))
         return largest
 
     def _many_classes_p_value(self, margin: float) -> float:
@@ -538,7 +532,7 @@ class _Counts:
         weights /= np.sqrt((weights**2).sum())
         share = margin * np.arange(_SHARES + 1) / _SHARES
         scores = [
-            weight * _normal_score(_approximate_p_values(of_label, share))
+            weight * _normal_score(largest_p_values(of_label, share))
             for weight, of_label in zip(weights, self.outcomes, strict=True)
         ]
         # the least clear total of the first labels, for each number of steps that they use
@@ -555,7 +549,8 @@ class _Counts:
             steps.append(int((before[: left + 1] + score[left::-1]).argmax()))
             steps[-1], left = left - steps[-1], steps[-1]
         steps = [left, *reversed(steps)]
-        found = [_exact_p_value(of_label, float(share[k])) for of_label, k in zip(self.outcomes, steps, strict=True)]
+        pairs = zip(self.outcomes, steps, strict=True)
+        found = [largest_exact_p_value(of_label, float(share[k])) for of_label, k in pairs]
         return max(approximate, float(ndtr(weights @ _normal_score(np.array(found)))))
 
 
@@ -570,42 +565,6 @@ def _deviation(outcomes: Floats) -> Floats:
     # groups without rows do not count
     found: Floats = np.nan_to_num(deviation, nan=0.0, posinf=0.0).max(axis=(-3, -2, -1))
     return found
-
-
-def _exact_p_value(of_label: Floats, margin: float, enough: float = _UNCLEAR) -> float:
-    """Of "the gap of this label is at least the margin"; `of_label` holds counts by (group, prediction)."""
-    comparisons = _comparisons(of_label)
-    found = score_p_value(*comparisons, margin)
-    largest = float(found.max())
-    if largest < _CLEAR:
-        return largest
-    # of two groups' sets of predictions the least clear one, as the numbers of rows are the same
-    least_clear = found.argmax(axis=1)
-    for pair in np.argsort(-found.max(axis=1)):
-        k = (pair, least_clear[pair])
-        if largest >= enough or found[k] * _CLEARER < largest:
-            break
-        x1, n1, x2, n2 = (int(part[k]) for part in comparisons)
-        if min(n1, n2) <= EXACT_ROWS:
-            largest = max(largest, exact_p_value(x1, n1, x2, n2, margin))
-    return largest
-
-
-def _approximate_p_values(of_label: Floats, margins: Floats) -> Floats:
-    """The same by the normal approximation, for several margins."""
-    found: Floats = score_p_value(*_comparisons(of_label), margins[:, None, None]).max(axis=(1, 2))
-    return found
-
-
-def _comparisons(of_label: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Counts and rows of both groups, by ordered pair of groups and set of predictions."""
-    n_groups, n_classes = of_label.shape
-    # a set and its complement have the same difference, up to the order of the groups: those without the first class
-    sets = (np.arange(1, 2 ** (n_classes - 1))[:, None] >> np.arange(n_classes - 1)) & 1
-    counts, rows = of_label[:, 1:] @ sets.T, of_label.sum(axis=1)
-    one, other = (~np.eye(n_groups, dtype=bool)).nonzero()
-    n1, n2 = np.broadcast_arrays(rows[one, None], rows[other, None], counts[one])[:2]
-    return counts[one], n1, counts[other], n2
 
 
 def _normal_score(p_values: Floats) -> Floats:

@@ -12,12 +12,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, betaincinv, gammaln, ndtr, xlog1py, xlogy
 
-__all__ = ["EXACT_ROWS", "exact_p_value", "score_p_value", "score_statistic"]
+__all__ = [
+    "EXACT_ROWS",
+    "UNCLEAR",
+    "exact_p_value",
+    "largest_exact_p_value",
+    "largest_p_values",
+    "score_p_value",
+    "score_statistic",
+]
 
 Floats = NDArray[np.float64]
 
 EXACT_ROWS = 4000
 """The smaller group's rows up to which p-values are exact; with more, the normal approximation is."""
+UNCLEAR = 0.3
+"""A comparison this unclear is certified at no confidence in use: the approximation is reported."""
+_CLEAR = 1e-4
+"""Below this approximate p-value no exact test is needed: with 3 rows the true size is 0.003."""
+_CLEARER = 25
+"""Nor where it is so many times smaller than another comparison's: with 3 rows it is 9 times too small at most."""
 _OUTSIDE = 1e-3
 """Probability that the rate lies outside the range that is searched; it is added to the p-value."""
 _RATES = 33
@@ -122,6 +136,45 @@ def exact_p_value(x1: int, n1: int, x2: int, n2: int, margin: float) -> float:
     as_small = bdtr(below[possible, None], n1, rate1)
     largest = (_binomial(count2[possible, None], n2, rate2) * as_small).sum(axis=0).max(initial=0.0)
     return float(min(largest + _OUTSIDE, 1.0))
+
+
+def largest_exact_p_value(of_label: Floats, margin: float, enough: float = UNCLEAR) -> float:
+    """The largest p-value of "difference >= margin" over all groups and sets of predictions of one label.
+
+    `of_label` has the counts by (group, prediction). From `enough` on the p-value need not be exact.
+    """
+    comparisons = _comparisons(of_label)
+    found = score_p_value(*comparisons, margin)
+    largest = float(found.max())
+    if largest < _CLEAR:
+        return largest
+    # of two groups' sets of predictions the least clear one, as the numbers of rows are the same
+    least_clear = found.argmax(axis=1)
+    for pair in np.argsort(-found.max(axis=1)):
+        k = (pair, least_clear[pair])
+        if largest >= enough or found[k] * _CLEARER < largest:
+            break
+        x1, n1, x2, n2 = (int(part[k]) for part in comparisons)
+        if min(n1, n2) <= EXACT_ROWS:
+            largest = max(largest, exact_p_value(x1, n1, x2, n2, margin))
+    return largest
+
+
+def largest_p_values(of_label: Floats, margins: Floats) -> Floats:
+    """The same by the normal approximation, for several margins."""
+    found: Floats = score_p_value(*_comparisons(of_label), margins[:, None, None]).max(axis=(1, 2))
+    return found
+
+
+def _comparisons(of_label: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Counts and rows of both groups, by ordered pair of groups and set of predictions."""
+    n_groups, n_classes = of_label.shape
+    # a set and its complement have the same difference, up to the order of the groups: those without the first class
+    sets = (np.arange(1, 2 ** (n_classes - 1))[:, None] >> np.arange(n_classes - 1)) & 1
+    counts, rows = of_label[:, 1:] @ sets.T, of_label.sum(axis=1)
+    one, other = (~np.eye(n_groups, dtype=bool)).nonzero()
+    n1, n2 = np.broadcast_arrays(rows[one, None], rows[other, None], counts[one])[:2]
+    return counts[one], n1, counts[other], n2
 
 
 def _likely_counts(n: int, low: float, high: float) -> tuple[int, int]:

@@ -255,16 +255,12 @@ def test_the_plan_can_be_narrowed_and_refuses_what_it_lacks():
     config = {"pair": "svhn-mnist", "method": "vada", "scale": "paper", "shift": 0.7}
     # with its size: a run of another one is another run
     assert [run.config for run in runs] == [{**config, **table3.SIZES["paper"].config()}]
-    with pytest.raises(ValueError, match="table3 has no method 'cdan': there are source_only"):
-        table3.plan("quick", (0,), ("cdan",))
     for others in ((), ("vada",)):
         with pytest.raises(ValueError, match=r"nothing to measure for cycada \(.* on syn_signs-gtsrb\): cycada is"):
             table3.plan("quick", (0,), (*others, "cycada"), pairs=("syn_signs-gtsrb",))
     with pytest.raises(ValueError, match=r"nothing to measure for mnist-svhn .* have source_only, vada, vada_iw"):
         table3.plan("quick", (0,), ("dann",), pairs=("mnist-usps", "mnist-svhn"))
     assert table3.plan("quick", (0,), ("dann",))
-    with pytest.raises(ValueError, match="table3 has no pair 'mnist-mnist'"):
-        table3.plan("quick", (0,), pairs=("mnist-mnist",))
 
 
 def test_the_papers_schedule_counts_epochs(pair):
