@@ -105,13 +105,6 @@ def test_both_engines_write_the_same_bytes(name, rows, cluster, tmp_path):
     assert len(table.starts) > 5
 
 
-def test_only_the_columns_that_are_kept_are_written(rows, cluster, tmp_path):
-    options = {"engine": "dask", "scheduler": cluster.scheduler_address}
-    for keep, names in ((["id"], ["id"]), (False, []), (True, rows.column_names)):
-        done = score_file(put(rows, tmp_path / "in.parquet"), tmp_path / "out.parquet", SCORER, keep=keep, **options)
-        assert pq.read_schema(done.path).names == [*names, "orthogonal"]
-
-
 def test_both_engines_agree_on_a_model(rows, cluster, tmp_path):
     X, y = rows.select(["p", "q"]).to_pandas(), np.array(rows["p"]) > 0.5
     X["group"] = np.array(rows["id"]) % 2

@@ -116,18 +116,13 @@ def test_the_file_holds_what_the_model_says(name, table, tmp_path):
         assert (np.argmax(proba, axis=1) != (np.array(scored["prediction"]) == "yes")).any()
 
 
-def test_groups_come_from_columns_where_the_model_asks_for_them(table, tmp_path):
+def test_a_model_that_needs_the_groups_apart_is_refused(table, tmp_path):
     sex = np.array(table["sex"])
     model = fitted(OrthogonalClassifier(LogisticRegression(), GroupPrincipal()), table, sensitive_features=sex)
     pq.write_table(table, tmp_path / "in.parquet")
     save(model, tmp_path / "m.skops")
     with pytest.raises(UserError, match=r"in rows 1 to 3,000 of in\.parquet, .*sensitive_features"):
         score_file(tmp_path / "in.parquet", tmp_path / "out.parquet", ModelScorer(tmp_path / "m.skops"))
-    scorer = ModelScorer(tmp_path / "m.skops", sensitive=["sex"])
-    score_file(tmp_path / "in.parquet", tmp_path / "out.parquet", scorer, keep=False)
-    X = table.select(["a", "male", "b"]).to_pandas()
-    expected = model.predict_proba(X, sensitive_features=sex)
-    np.testing.assert_allclose(pq.read_table(tmp_path / "out.parquet")["proba_yes"], expected[:, 1], rtol=1e-12)
 
 
 def test_a_missing_column_is_refused_before_the_work(table, tmp_path):
@@ -227,15 +222,6 @@ def test_a_path_is_the_same_in_another_folder(known, people, monkeypatch, tmp_pa
     monkeypatch.chdir(tmp_path)
     assert scorer == ModelScorer(known)
     assert scorer.score(people.slice(0, 3)).num_rows == 3
-
-
-def test_columns_are_named_once_with_those_of_the_groups(known, people, tmp_path):
-    pq.write_table(people, tmp_path / "in.parquet")
-    in_file = open_table(tmp_path / "in.parquet")
-    assert ModelScorer(known).columns(in_file) == ["age", "job", "sex"]
-    assert ModelScorer(known, sensitive=["sex", "y"]).columns(in_file) == ["age", "job", "sex", "y"]
-    with pytest.raises(UserError, match=r"in\.parquet has no column 'race'"):
-        ModelScorer(known, sensitive=["race"]).columns(in_file)
 
 
 def test_a_model_without_names_is_given_all_columns(rows, tmp_path):

@@ -94,19 +94,12 @@ def test_row_groups_of_no_rows_are_passed_over(rows, tmp_path):
     np.testing.assert_array_equal(pq.read_table(tmp_path / "out.parquet")["orthogonal"], expected(rows))
 
 
-def test_columns_to_keep(rows, tmp_path):
+def test_a_score_does_not_replace_a_column(rows, tmp_path):
     source = put(rows, tmp_path / "in.parquet")
-    for keep, names in ((False, []), (["q", "id"], ["q", "id"]), (True, rows.column_names)):
-        score_file(source, tmp_path / "out.parquet", SCORER, keep=keep)
-        assert pq.read_table(tmp_path / "out.parquet").column_names == [*names, "orthogonal"]
-        assert pq.read_table(tmp_path / "out.parquet").num_rows == N
-    with pytest.raises(UserError, match="no column 'Q'"):
-        score_file(source, tmp_path / "no.parquet", SCORER, keep=["Q"])
     with pytest.raises(
         UserError, match=r"has a column 'q' already, .*: rename that column, or leave it out of the file"
     ):
         score_file(source, tmp_path / "no.parquet", replace(SCORER, name="q"))
-    score_file(source, tmp_path / "yes.parquet", replace(SCORER, name="q"), keep=["id"])
     assert not (tmp_path / "no.parquet").exists()
 
 

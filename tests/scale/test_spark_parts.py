@@ -156,8 +156,8 @@ def test_a_worker_reads_the_columns_that_the_scorer_needs(spark, table):
 
 def test_values_of_a_csv_stay_as_they_stand(spark, tmp_path):
     (tmp_path / "in.csv").write_text("id,p,q\n007,0.50,0.5\n008,5e-1,.25\n")
-    score_file(tmp_path / "in.csv", tmp_path / "out.csv", SCORER, engine="spark", keep=["p"])
-    assert [line.split(",")[0] for line in (tmp_path / "out.csv").read_text().splitlines()] == [
+    score_file(tmp_path / "in.csv", tmp_path / "out.csv", SCORER, engine="spark")
+    assert [line.split(",")[1] for line in (tmp_path / "out.csv").read_text().splitlines()] == [
         '"p"',
         '"0.50"',
         '"5e-1"',

@@ -6,7 +6,7 @@ import functools
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -44,7 +44,6 @@ def engine_tasks(engine: Engine, scheduler: str | None, master: str | None, fold
 def worker_parts(
     table: Table,
     scorer: Scorer,
-    kept: list[str],
     needed: list[str],
     as_text: bool,
     target: Path,
@@ -52,7 +51,7 @@ def worker_parts(
     scheduler: str | None,
     master: str | None,
 ) -> Parts:
-    """Rows to keep, their scores and their drift, part by part in order, scored by workers.
+    """Rows, their scores and their drift, part by part in order, scored by workers.
 
     A task reads one part, scores it, writes the scores to a file of a fixed name and returns the drift. Repeated
     after a worker died, it writes the same file again. The client reads each file once.
@@ -61,10 +60,10 @@ def worker_parts(
     ----------
     table : Table
     scorer : Scorer
-    kept, needed : list of str
-        The columns to give back, and those that the scorer needs.
+    needed : list of str
+        The columns that the scorer needs.
     as_text : bool
-        Whether to give columns back as written in a CSV.
+        Whether to give the rows as written in a CSV.
     target : Path
         The output; the folder of the parts is made next to it.
     engine, scheduler, master
@@ -73,32 +72,13 @@ def worker_parts(
     with part_folder(target) as folder, engine_tasks(engine, scheduler, master, folder) as run:
         table = table.seekable(folder)
         task = functools.partial(score_part, table, scorer, needed, folder)
-        yield from read_parts(table, kept, as_text, folder, functools.partial(run, task, table))
-
-
-def read_parts(
-    table: Table, kept: list[str], as_text: bool, folder: Path, work: Callable[[list[int]], Iterable[Drift]]
-) -> Parts:
-    """Rows to keep, their scores and their drift, part by part in order.
-
-    Parameters
-    ----------
-    table : Table
-    kept : list of str
-        The columns to give back.
-    as_text : bool
-        Whether to give them back as written in a CSV.
-    folder : Path
-        Where workers write the scores, by `score_part`.
-    work : callable
-        From the parts with rows to their drifts, in order: each once the scores of its part are written.
-    """
-    copied = table.as_text() if as_text else table
-    # a Parquet file may have row groups of no rows
-    indices = [index for index, (first, last) in enumerate(pairwise(table.starts)) if last > first]
-    for index, drift in zip(indices, work(indices), strict=True):
-        yield copied.part(index, kept), open_table(_part_path(folder, index)).read(), drift
-        _part_path(folder, index).unlink()
+        written = table.as_text() if as_text else table
+        # a Parquet file may have row groups of no rows
+        indices = [index for index, (first, last) in enumerate(pairwise(table.starts)) if last > first]
+        for index, drift in zip(indices, run(task, table, indices), strict=True):
+            scores = _part_path(folder, index)
+            yield written.part(index), open_table(scores).read(), drift
+            scores.unlink()
 
 
 def score_part(table: Table, scorer: Scorer, needed: list[str], folder: Path, index: int) -> Drift:

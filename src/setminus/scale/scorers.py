@@ -29,7 +29,7 @@ from setminus.tables.reading import Table
 __all__ = ["ModelScorer", "Parts", "ProbabilityScorer", "Scorer", "score_column", "score_rows"]
 
 Parts = Generator[tuple[pa.Table, pa.Table, Drift]]
-"""The rows to keep, their scores and their drift, part by part in the order of the file."""
+"""The rows, their scores and their drift, part by part in the order of the file."""
 
 
 class Scorer(Protocol):
@@ -184,13 +184,10 @@ class ModelScorer:
         A file written by `setminus.save`; every worker must be able to read it.
     trusted : iterable of str
         See `setminus.load`.
-    sensitive : sequence of str
-        Columns to pass as `sensitive_features`, for a model that needs them and does not read them from X itself.
     """
 
     path: str | os.PathLike[str]
     trusted: Iterable[str] = ()
-    sensitive: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         # a worker may run in another folder
@@ -207,17 +204,16 @@ class ModelScorer:
     def columns(self, table: Table) -> list[str]:
         """The columns that the model was fitted on, which must be there."""
         names = self._inputs() or list(table.names)
-        check_names([*names, *self.sensitive], table.names, table.path.name)
-        return list(dict.fromkeys([*names, *self.sensitive]))
+        check_names(names, table.names, table.path.name)
+        return names
 
     def score(self, rows: pa.Table) -> pa.Table:
         """The probabilities of each class, and the class that the model predicts."""
         model = self._model()
         X = rows.select(self._inputs() or rows.column_names)
-        groups = {"sensitive_features": rows.select(list(self.sensitive))} if self.sensitive else {}
         with model_errors(Path(self.path).name):
-            proba = np.asarray(model.predict_proba(X, **groups), dtype=np.float64)
-            predicted = np.searchsorted(model.classes_, _predicted(model, X, proba, groups))
+            proba = np.asarray(model.predict_proba(X), dtype=np.float64)
+            predicted = np.searchsorted(model.classes_, _predicted(model, X, proba))
             names = _class_names(model)
             columns = {f"proba_{name}": score_column(proba, k) for k, name in enumerate(names.tolist())}
             return pa.table({**columns, "prediction": pa.array(names[predicted])})
@@ -253,11 +249,11 @@ def _class_names(model: Any) -> NDArray[Any]:
     return np.array([labels.get(str(label), str(label)) for label in model.classes_]) if labels else model.classes_
 
 
-def _predicted(model: Any, X: pa.Table, proba: Proba, groups: dict[str, Any]) -> Any:
+def _predicted(model: Any, X: pa.Table, proba: Proba) -> Any:
     # our own decide by the probabilities, which need not be computed twice
     if type(model) is OrthogonalClassifier:
         return model.classes_[np.argmax(proba, axis=1)]
     if type(model) is TunedOrthogonalClassifier:
         with np.errstate(divide="ignore"):
             return model.classes_[decide(np.log(proba), model.offsets_)]
-    return model.predict(X, **groups)
+    return model.predict(X)

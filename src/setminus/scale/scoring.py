@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -19,7 +19,6 @@ from setminus.scale import Engine
 from setminus.scale.part_files import worker_parts
 from setminus.scale.scorers import Parts, Scorer, score_rows
 from setminus.tables.columnar import ParquetSource
-from setminus.tables.columns import check_names
 from setminus.tables.delimited import CsvSource
 from setminus.tables.drift import ColumnDrift, Drift, drift_text, merge_drift, unranged_text
 from setminus.tables.reading import Table, ahead, named_kind, open_table
@@ -56,7 +55,6 @@ def score_file(
     out: str | os.PathLike[str],
     scorer: Scorer,
     *,
-    keep: bool | Sequence[str] = True,
     neutralize: bool | None = None,
     engine: Engine = "arrow",
     scheduler: str | None = None,
@@ -76,8 +74,6 @@ def score_file(
         The file to write, in the format of its ending. It appears when it is complete.
     scorer : Scorer
         `ProbabilityScorer` or `ModelScorer`.
-    keep : bool or sequence of str, default=True
-        Which columns of the source to write beside the scores.
     neutralize : bool, optional
         CSV: whether an apostrophe goes before text that a spreadsheet would run as a formula. By default before the
         words of the scorer, and not before those of the source, which stay as they are.
@@ -125,16 +121,14 @@ def score_file(
     with writing(target, **_like(table), neutralize=bool(neutralize)) as writer:
         table = table.scanned()
         needed = scorer.columns(table)
-        kept = list(table.names) if keep is True else list(keep or ())
-        check_names(kept, table.names, table.path.name)
         if strict:
             _refuse_drift(_whole_drift(table, scorer, needed), table.path.name)
         # from CSV to CSV a value is kept as written: 007 would be 7, and NA empty
         as_text = isinstance(table.source, CsvSource) and as_csv
         if engine == "arrow":
-            parts = _arrow_parts(table, scorer, kept, needed, as_text)
+            parts = _arrow_parts(table, scorer, needed, as_text)
         else:
-            parts = worker_parts(table, scorer, kept, needed, as_text, target, engine, scheduler, master)
+            parts = worker_parts(table, scorer, needed, as_text, target, engine, scheduler, master)
         done, names, drift = 0, (), dict[str, ColumnDrift]()
         scoring = tracked(f"score {table.path.name}", total=table.starts[-1], unit="rows")
         with scoring as progress, closing(parts), ThreadPoolExecutor(1) as pool:
@@ -154,9 +148,9 @@ def score_file(
     return Scored(target, done, names, drift, table.notes)
 
 
-def _arrow_parts(table: Table, scorer: Scorer, kept: list[str], needed: list[str], as_text: bool) -> Parts:
-    """Rows to keep, their scores and their drift, part by part, in this process."""
-    read = _read(table, kept, needed, as_text)
+def _arrow_parts(table: Table, scorer: Scorer, needed: list[str], as_text: bool) -> Parts:
+    """Rows, their scores and their drift, part by part, in this process."""
+    read = _read(table, needed, as_text)
     with threadpool_limits(1, user_api="blas"), closing(ahead(read)) as batches:
         for start, (copied, rows) in zip(table.starts, batches, strict=False):
             # a Parquet file may have row groups of no rows
@@ -188,23 +182,21 @@ def _refuse_drift(drift: Drift, where: str) -> None:
         )
 
 
-def _read(table: Table, kept: list[str], needed: list[str], as_text: bool) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """The columns to keep and those to score, part by part; both from one pass where they are read the same way."""
-    if as_text and kept:
-        yield from zip(table.as_text().batches(kept), table.batches(needed), strict=True)
+def _read(table: Table, needed: list[str], as_text: bool) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """The rows to write and the columns to score, part by part; from one pass where they are read the same way."""
+    if as_text:
+        yield from zip(table.as_text().batches(), table.batches(needed), strict=True)
         return
-    for rows in table.batches([name for name in table.names if name in {*kept, *needed}]):
-        yield rows.select(kept), rows.select(needed)
+    for rows in table.batches():
+        yield rows, rows.select(needed)
 
 
 def _appended(rows: pa.Table, scores: pa.Table) -> pa.Table:
-    if rows.num_columns == 0:
-        return scores
     for name in scores.column_names:
         if name in rows.column_names:
             raise UserError(
                 f"the source has a column {name!r} already, which is what a score is called",
-                do="rename that column, or leave it out of the file (keep= in Python).",
+                do="rename that column, or leave it out of the file.",
             )
         rows = rows.append_column(name, scores.column(name))
     return rows
