@@ -27,7 +27,7 @@ N_DIGITS, N_LABELLED, STEPS = 1_400, 400, 300
 """Pictures of the tour's translation, those with a label, and an eighth of the default steps: colors take few."""
 CHANGED = "color of the digit"
 HALF = 100
-"""Of 255: darker pixels of a digit become ground."""
+"""Grey level, of 255, up to which a pixel of a digit becomes ground."""
 JOBS = 2
 """Processes of the parts that train networks."""
 

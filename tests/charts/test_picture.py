@@ -61,7 +61,7 @@ def test_a_notebook_shows_it():
 
 
 def test_what_cannot_be_drawn_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="no charts came"):
+    with pytest.raises(ValueError, match="there are no charts"):
         draw([], tmp_path / "none.png")
     with pytest.raises(ValueError, match=r"ends in \.png or \.svg"):
         draw([Chart("t", "x", "y", [])], tmp_path / "none.jpg")

@@ -153,7 +153,7 @@ def test_the_score_of_another_value_is_refused(frame, tmp_path):
         audited(file, positive="yes", score=("proba_no",))
     with pytest.raises(UserError, match="has no columns proba_no, proba_perhaps, proba_yes"):
         audited(file)
-    with pytest.raises(UserError, match="1 columns of scores came for 3 classes"):
+    with pytest.raises(UserError, match="1 columns of scores are named for 3 classes"):
         audited(file, score=("p",))
     audited(file, positive="no")
 

@@ -193,4 +193,4 @@ def test_a_model_that_does_not_know_its_training_rows_is_refused_when_strict(com
     assert "the model does not hold their values" in refused.err
     assert command(*arguments).code == 0
     ready = ["apply", tmp_path / "new.csv", "--full", "age", "--principal", "age", "--prior", "uniform", "--strict"]
-    assert "--strict came without a model" in command(*ready, "--out", tmp_path / "no.csv").err
+    assert "--strict was given without a model" in command(*ready, "--out", tmp_path / "no.csv").err

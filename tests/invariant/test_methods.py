@@ -117,9 +117,9 @@ def test_what_cannot_be_fitted_is_refused_in_words(environment, parts):
     one = environment(1.0, 1.0, 0, 8)
     with pytest.raises(ValueError, match="no method is called 'irm'; the known ones are"):
         fit_invariant("irm", [one, one], parts())
-    with pytest.raises(ValueError, match="'fish' came with a MldgConfig: give a FishConfig"):
+    with pytest.raises(ValueError, match="'fish' was given a MldgConfig: give a FishConfig"):
         fit_invariant("fish", [one, one], parts(), MldgConfig())
-    with pytest.raises(ValueError, match=r'1 environment came.*use "erm" for one'):
+    with pytest.raises(ValueError, match=r'1 environment was given.*use "erm" for one'):
         fit_invariant("mldg", [one], parts())
     with pytest.raises(ValueError, match=r"environment 1 has inputs of shape .* expected one int64 label"):
         fit_invariant("erm", [one, (one[0], one[1].float())], parts())

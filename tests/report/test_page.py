@@ -181,7 +181,7 @@ def test_what_has_no_section_is_refused(record):
         UserError, match=r"no section shows the job cooking: expected one of adapted_table, audit, .*laboratory"
     ):
         build_page([{**record, "job": "cooking"}])
-    with pytest.raises(UserError, match="no records came"):
+    with pytest.raises(UserError, match="there are no records"):
         build_page([])
 
 

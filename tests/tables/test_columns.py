@@ -211,7 +211,7 @@ def test_words(values, kind, expected):
 def test_what_has_no_words_is_named():
     nested = column([[1], [2]], pa.list_(pa.int64()))
     for function in (to_text, distinct_words):
-        with pytest.raises(UserError, match=r"a column of list<.*> came where words were expected"):
+        with pytest.raises(UserError, match=r"a column of list<.*> was given where words were expected"):
             function(nested)
 
 
@@ -328,7 +328,7 @@ def test_a_whole_number_has_no_point_also_beside_fractions(kind):
 
 
 def test_bytes_that_are_no_text_are_refused():
-    with pytest.raises(UserError, match="a column of binary came"):
+    with pytest.raises(UserError, match="a column of binary was given"):
         to_text(pa.chunked_array([[b"\xff"]]))
 
 

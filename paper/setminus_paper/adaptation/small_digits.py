@@ -268,7 +268,7 @@ def summary(records: Records) -> Summary:
 
 
 def _accuracies(metrics: list[dict[str, Any]]) -> list[float]:
-    """In percent."""
+    """Accuracies in percent."""
     return [100 * one["accuracy"] for one in metrics]
 
 

@@ -69,13 +69,13 @@ DIGITS_ONLY = {"cycada": ("mnist-mnist_m", "svhn-mnist", "mnist-usps")}
 """Methods for some pairs only: CyCADA's generators are designed for digits, as in the paper."""
 SHIFT = 0.7
 SHIFTS = (SHIFT,)
-"""By default the paper's alone."""
+"""The default: the paper's alone."""
 CURVE_METHODS = tuple(name for name in COMPARED if name != "vada_iw")
 """Methods at other shifts than the paper's."""
 VIEWED_METHODS = ("source_only", "vada", "vada_orthogonal_shrunk")
 """Methods whose features are recorded in two dimensions, at the paper's shift and on a pair's first seed."""
 VIEWED_ROWS = 150
-"""Of each domain, in a view of the features."""
+"""Rows of each domain in a view of the features."""
 CORE = ("vada", "vada_orthogonal_pseudo", "vada_orthogonal_shrunk")
 """The claim at the large size: VADA, the paper's form as printed, and ours with one estimate. Main pairs have these on
 all seeds and the others of `LARGE` on two, the other pairs have these on one seed."""
@@ -314,7 +314,7 @@ def _metrics(outcome: Outcome, loaded: ShiftedPair, adapted_from: int, selection
 
 
 def _losses(history: list[dict[str, Any]]) -> dict[str, list[float | None]]:
-    """By step; some losses begin with adaptation."""
+    """Losses by step; some begin with adaptation."""
     names = dict.fromkeys(name for entry in history for name in entry)
     return {name: [round(entry[name], 4) if name in entry else None for entry in history] for name in names}
 

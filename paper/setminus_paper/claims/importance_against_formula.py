@@ -56,7 +56,7 @@ TEST_ROWS = 10_000
 VARIANCE_ROWS = 200_000
 """Rows behind a measured variance: heavy weights are rare, and few rows would miss them."""
 OTHER = 1_000_000
-"""Between the seed of the rows to learn from and those of other draws."""
+"""Difference between the seed of the rows to learn from and those of other draws."""
 
 
 @dataclass(frozen=True)

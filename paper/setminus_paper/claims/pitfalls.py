@@ -56,7 +56,7 @@ ROWS = {"quick": 2000, "paper": 20_000}
 HELD_OUT, TEST = 4000, 5000
 PRIOR = np.full(2, 0.5)
 DISTANCE = 4.0
-"""Between the means of z1, whose log-odds are then ``DISTANCE * z1``."""
+"""Distance between the class means of z1, whose log-odds are then ``DISTANCE * z1``."""
 AGREE = 0.95
 """How often the signs of z2 predict y."""
 SHARPNESS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -67,7 +67,7 @@ PENALTY_WEIGHT = 5.0
 SAME_GROUP = 0.85
 """p(z1 = y) where probabilities are miscalibrated."""
 COLUMNS = 20
-"""Of z2 there, of which only the first depends on y."""
+"""Columns of z2 there, of which only the first depends on y."""
 
 Floats = NDArray[np.float64]
 

@@ -130,7 +130,7 @@ def climb(joint: Floats, channel: Floats, *, beyond_z1: bool, steps: int = 30) -
 
 
 def gradient(joint: Floats, channel: Floats, *, beyond_z1: bool) -> Floats:
-    """Of I(z; y | z1): ``sum_y p(y, z1, z2) log(p(y | z1, z) / p(y | z1))``; of I(z; y) the same without z1."""
+    """The gradient of I(z; y | z1), ``sum_y p(y, z1, z2) log(p(y | z1, z) / p(y | z1))``; that of I(z; y) has no z1."""
     seen = np.einsum("yab,abz->yaz", joint, channel)
     known = joint.sum(axis=2)[:, :, None]
     if not beyond_z1:

@@ -197,7 +197,7 @@ def summary(records: Records) -> Summary:
 
 
 def _column(metrics: list[dict[str, Any]], key: str) -> Floats:
-    """Of shape (seeds, angles)."""
+    """A quantity by seed and angle, of shape (seeds, angles)."""
     return np.array([[row[key] for row in one["angles"]] for one in metrics])
 
 

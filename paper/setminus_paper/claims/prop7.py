@@ -291,5 +291,5 @@ def summary(records: Records) -> Summary:
 
 
 def _column(metrics: list[dict[str, Any]], penalty: str, key: str) -> Floats:
-    """Of shape (seeds, weights)."""
+    """A quantity by seed and weight, of shape (seeds, weights)."""
     return np.array([[row[key] for row in one["penalties"][penalty]] for one in metrics])

@@ -150,7 +150,7 @@ def _measured(model: DiscreteModel, draws: int, rng: np.random.Generator) -> dic
 
 
 def _slope(values: list[float]) -> float:
-    """Of log value against log n, by least squares."""
+    """The slope of log value against log n, by least squares."""
     n, value = np.array(N), np.array(values)
     large = n >= FIT_FROM
     return float(np.polyfit(np.log(n[large]), np.log(value[large]), 1)[0])

@@ -44,7 +44,7 @@ CONTRAST = 55.0
 """The least difference in luminance, of 255, between the digits and every point of the ground."""
 
 DRAWN_SETS = {"train": (10_000, 0), "test": (2_000, 1)}
-"""Of each part of the set that `setminus_paper.data.images.load_images` knows: how many images, and `random_state`."""
+"""Number of images and `random_state` of each part, as `setminus_paper.data.images.load_images` has them."""
 
 
 def draw_digits(n: int, *, size: int = 32, random_state: int = 0) -> Split:

@@ -46,7 +46,7 @@ OFFICIAL_ROWS = {
     "train_labelling.txt": 100_000,
 }
 SIDE = 32
-"""Of images that the owners keep as one file each, in different sizes: the square in the middle is resized to it."""
+"""Height and width of images that come as single files of different sizes: their middle square is resized."""
 SIGNS = 43
 
 

@@ -51,7 +51,7 @@ Prior = Literal["empirical", "uniform"]
 Kind = Literal["group", "proxy"]
 
 TOLERANCE = 0.05
-"""Of the summed equalized-odds gap, on the rows that strength and threshold are chosen by."""
+"""Largest summed equalized-odds gap, on the rows that strength and threshold are chosen by."""
 FOLDS = 5
 
 

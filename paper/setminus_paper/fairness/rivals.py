@@ -22,7 +22,7 @@ RATE_BUDGET = 10.0
 ASCENT = 0.1
 """Step size of the multipliers (L-MIFR)."""
 BANDWIDTH = 1.0
-"""Of both kernels of HSIC. With the median distance the representation on German collapses to the majority class."""
+"""Bandwidth of HSIC. With the median distance, the representation on German collapses to the majority class."""
 
 
 class LaftrTask(FairTask):

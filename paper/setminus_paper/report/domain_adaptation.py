@@ -258,7 +258,7 @@ def summary(records: Sequence[Record]) -> list[tuple[str, str, str]]:
 
 
 def images(frame: pd.DataFrame) -> list[list[str]]:
-    """Of each pair: images of the source, held out, of the target and scored, and what the paper had as source."""
+    """Numbers of images of each pair: source, held out, target and scored; and the paper's source, where it differs."""
     own = frame[frame["shift"] == PAPER_SHIFT]
     rows = []
     for pair, some in own.groupby("pair", sort=False):
@@ -572,7 +572,7 @@ def _distance(row: pd.DataFrame, key: str, name: str) -> Line:
 
 
 def _mean(rows: Sequence[Sequence[float | None]]) -> list[float | None]:
-    """In percent, over those that have a number."""
+    """Means in percent, over the runs that have a number."""
     columns = [[value for value in column if value is not None] for column in zip(*rows, strict=True)]
     return [round(100 * float(np.mean(column)), 2) if column else None for column in columns]
 

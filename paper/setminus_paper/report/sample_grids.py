@@ -26,7 +26,7 @@ Record = dict[str, Any]
 PNG = b"\x89PNG\r\n\x1a\n"
 DIRECTIONS = (("a", "a_to_b", "From domain A to B"), ("b", "b_to_a", "From domain B to A"))
 MARGIN, GAP, TITLE = 12, 6, 26
-"""In pixels of a picture: around it, between its rows, and for the titles."""
+"""Pixels around a picture, between its rows, and for the titles."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def draw_grids(grids: Sequence[Grid], path: str | os.PathLike[str], *, scale: in
     from PIL import Image, ImageDraw, ImageFont
 
     if not grids:
-        raise UserError("no images came", do="a picture needs records that have samples.")
+        raise UserError("there are no images", do="a picture needs records that have samples.")
     labels = [strip.label for strip in grids[0].strips]
     panels = [[_enlarged(strip.png, scale) for strip in grid.strips] for grid in grids]
     height, width = panels[0][0].shape[:2]

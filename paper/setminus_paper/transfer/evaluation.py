@@ -84,7 +84,7 @@ class TransferJudge:
     def __init__(self, a: torch.Tensor, b: torch.Tensor, **ways: Callable[[torch.Tensor], Latents]):
         if not ways:
             raise UserError(
-                "no way to find the latents came", do="give at least one, such as measured=measured_latents."
+                "no way to find the latents was given", do="give at least one, such as measured=measured_latents."
             )
         self.real = {"a_to_b": signed(a), "b_to_a": signed(b)}
         self.ways = ways

@@ -50,7 +50,7 @@ from setminus_paper.transfer.translation import ROWS, Row, Source, Translation, 
 __all__ = ["FACE_ROWS", "SIZES", "Faces", "Size", "runs"]
 
 MIN_DEVIATION = 1e-3
-"""Of a log ratio over faces, in nats: less is one value for all of them."""
+"""Smallest standard deviation of a log ratio over faces, in nats: less is one value for all of them."""
 LONG = ("vanilla", "orthogonal_oracle")
 """Rows trained at full length; the others have `Size.short_steps`."""
 
@@ -219,7 +219,7 @@ def _distances(networks: CycleGAN, faces: Faces, features: nn.Module) -> dict[st
 
 
 GROUPS = ("00", "01", "10", "11")
-"""Of (z1, z2)."""
+"""The groups of (z1, z2)."""
 NOISE = 0.3
 """Standard deviation in the images that `_coarse_groups` learns from, on the scale of [-1, 1]."""
 

@@ -16,7 +16,7 @@ __all__ = ["ClassifierFeatures", "Inception", "frechet_distance"]
 
 ROWS_AT_ONCE = 256
 WEIGHTS = "images/inception/pt_inception-2015-12-05-6726825d.pth"
-"""Of the published FID, by the name that torch-fidelity gives them; in the folder ``SETMINUS_DATA``."""
+"""Weights of the published FID, by torch-fidelity's name, in the folder ``SETMINUS_DATA``."""
 
 
 class ClassifierFeatures(nn.Module):  # type: ignore[misc]

@@ -100,7 +100,7 @@ def fit_principal(
     if source == "oracle":
         if len(sets) != 1:
             raise UserError(
-                f"the oracle came with {len(sets)} sets", do="give the one in which only z1 predicts the domain."
+                f"the oracle was given {len(sets)} sets", do="give the one in which only z1 predicts the domain."
             )
         (x, y), *_ = sets
         return fit_domain_classifier(x, y, classifier, seed=seed, network=network, trainer=train_on_machine)
@@ -188,7 +188,7 @@ def fit_last_layer(
         check_environments(sets, 1)
     if len(held_out) != len(environments):
         raise UserError(
-            f"{len(held_out)} held-out environments came for {len(environments)}",
+            f"{len(held_out)} held-out environments were given for {len(environments)}",
             do="give other rows of each, in order.",
         )
     candidates = CANDIDATES[method] if candidates is None else candidates

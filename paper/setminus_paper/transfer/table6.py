@@ -18,7 +18,7 @@ CLAIM = (
 DEFAULT_SEEDS = 1
 METHODS = tuple(FACE_ROWS)
 QUICK_STEPS = 800
-"""Of every row: the networks are those of table 2, the runs are shorter."""
+"""Steps of every row: the networks are those of table 2, the runs are shorter."""
 
 
 def plan(scale: str, seeds: tuple[int, ...], methods: Sequence[str] = METHODS) -> list[Run]:

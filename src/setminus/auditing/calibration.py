@@ -41,7 +41,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 _PARTS = 50
-"""Of 0 to 1, in score histograms; each fine bin lies in one of them."""
+"""Equal parts of the scores from 0 to 1, in histograms; each fine bin is within one part."""
 
 _FINER = 50
 _ROUNDING = 1e-9

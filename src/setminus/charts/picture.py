@@ -21,9 +21,9 @@ __all__ = ["Plot", "draw", "plot"]
 Layers = list[Spec]
 
 WIDTH = 330
-"""Of the axes of a chart, in pixels."""
+"""Width of the axes of a chart, in pixels."""
 LINE_HEIGHT = 17
-"""Of the legend and the title, in pixels."""
+"""Height of a line of the legend and the title, in pixels."""
 FILLS: dict[str, tuple[float, ...]] = {"bar": (1.0,), "band": (0.3,), "shades": (0.1, 0.25, 0.4)}
 """How opaque the parts of a swatch are."""
 
@@ -57,7 +57,7 @@ def plot(
     Plot: shown by a notebook, written to a file by save('plot.png')
     """
     if not charts:
-        raise UserError("no charts came", do="a picture needs at least one.")
+        raise UserError("there are no charts", do="a picture needs at least one.")
     # four would leave one alone below three
     columns = min(columns, len(charts)) if len(charts) != columns + 1 else -(-len(charts) // 2)
     widths = widths or [WIDTH] * columns

@@ -74,7 +74,7 @@ MANY_NAMES = 12
 HOVER_POINTS = 200
 """Points of a line that have a label."""
 HEIGHT = 280
-"""Of the axes of a chart, in pixels; in the page its place gives the width."""
+"""Height of the axes of a chart, in pixels; in the page the width is that of its place."""
 
 
 # one chart

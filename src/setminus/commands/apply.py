@@ -142,7 +142,7 @@ def _opened(
         )
     if given and strict:
         raise UserError(
-            "--strict came without a model", do="leave it out: columns of probabilities have no training data."
+            "--strict was given without a model", do="leave it out: columns of probabilities have no training data."
         )
     table = open_table(files[-1], **reading)
     if not given:

@@ -90,14 +90,14 @@ def export(
     """
     if (onnx is None) == (not sql):
         raise UserError(
-            "both --onnx and --sql came" if sql else "neither --onnx nor --sql came", do="give one of them."
+            "both --onnx and --sql were given" if sql else "neither --onnx nor --sql was given", do="give one of them."
         )
     from setminus.estimators.persistence import load
 
     trusted = tuple(trust or ())
     if sql:
         if full is None:
-            raise UserError("--sql came without --full", do="name the columns of the probabilities: --full p0,p1")
+            raise UserError("--sql was given without --full", do="name the columns of the probabilities: --full p0,p1")
         loaded = None if model is None else load(model, trusted=trusted)
         expression = _expression(
             loaded,
@@ -116,7 +116,9 @@ def export(
             echo(expression)
         return
     if model is None or onnx is None:
-        raise UserError("--onnx came without a model file", do="name it: setminus export model.skops --onnx model.onnx")
+        raise UserError(
+            "--onnx was given without a model file", do="name it: setminus export model.skops --onnx model.onnx"
+        )
     check_outputs({"onnx": onnx}, [model, sample], option="--onnx", force=force)
     if model.is_dir():
         from setminus.export.translator import export_translator

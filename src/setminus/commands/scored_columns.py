@@ -178,7 +178,7 @@ class ScoredColumns:
         columns, n = self._columns(), len(self.classes)
         if len(named) != n and (len(named), n) != (1, 2):
             raise UserError(
-                f"{len(named)} columns of scores came for {n} classes, {self._listed}",
+                f"{len(named)} columns of scores are named for {n} classes, {self._listed}",
                 do="give one for each class in this order"
                 + (", or the second one's." if n == 2 else ", or the class that counts with --positive."),
             )

@@ -56,7 +56,7 @@ MAX_LINES = 3
 MAX_COLUMNS = 30
 """Columns of a table that are listed."""
 LINE_SECONDS = 10
-"""Between two lines of progress where there is no terminal to draw on."""
+"""Seconds between two lines of progress where there is no terminal to draw on."""
 ENDINGS: dict[str, tuple[str, ...]] = {
     "model": (".skops",),
     "table": (".csv", ".tsv", ".gz", ".parquet", ".pq", ".arrow", ".feather", ".ipc"),
@@ -245,7 +245,7 @@ def _count(event: Event) -> str:
 
 
 def _rate(event: Event) -> str:
-    """Of rows alone: steps and fits are slow enough to be counted by eye."""
+    """Rows per second; steps and fits are slow enough to be counted by eye."""
     known = event.unit == "rows" and event.done and event.seconds > 0
     return f"{event.done / event.seconds:,.0f} rows/s" if known else ""
 

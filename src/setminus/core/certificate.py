@@ -397,7 +397,7 @@ class _Counts:
     """What the gap compares: the counts of `outcomes` in each group (last but one axis) and judged label."""
 
     outcomes: Floats
-    """Of shape (n_judged, n_groups, n_classes): of each label that counts, the predictions of each group."""
+    """Predictions of each group for each judged label, of shape (n_judged, n_groups, n_classes)."""
     cells: Floats
     """Rows by group and label, of all labels."""
     judged: NDArray[np.intp]
@@ -449,7 +449,7 @@ class _Counts:
 
     @property
     def rows(self) -> Floats:
-        """By group and judged label."""
+        """Rows by group and judged label."""
         rows: Floats = self.outcomes.sum(axis=-1).T
         return rows
 
@@ -495,7 +495,7 @@ class _Counts:
         return "asymptotic" if large.all() else "exact and asymptotic" if large.any() else "exact"
 
     def p_value(self, margin: float, *, exact: bool = True, enough: float = UNCLEAR) -> float:
-        """Of "gap >= margin"; from `enough` on it need not be exact."""
+        """P-value of "gap >= margin"; from `enough` on it need not be exact."""
         if (self.rows <= 0).any():
             return 1.0
         if margin >= self.limit:
@@ -512,7 +512,7 @@ class _Counts:
         return largest
 
     def _many_classes_p_value(self, margin: float) -> float:
-        """By McDiarmid: the expected distance of samples is at least the true one, a row moves it by 1 / n at most."""
+        """McDiarmid's bound: the mean distance of samples is at least the true one, and a row moves it by 1 / n at most."""
         rows = self.rows.T
         rate = self.outcomes / rows[..., None]
         one, other = np.triu_indices(rows.shape[1], k=1)
@@ -601,7 +601,7 @@ def _median_bound(counts: _Counts, level: float) -> float:
 
 
 def _typical_samples(counts: _Counts, rows: Floats) -> list[_Counts]:
-    """Of samples with so many rows of groups with equal rates: five whose gaps are near the median."""
+    """Five samples with these numbers of rows, of groups with equal rates, whose gaps are near the median."""
     drawn = counts.equal_groups(rows)
     middle = len(drawn) // 2
     typical = np.argsort(counts.gaps(drawn))[middle - 2 : middle + 3]

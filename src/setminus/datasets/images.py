@@ -246,7 +246,7 @@ def decode_image(file: bytes | Path, size: int, name: str) -> Bytes:
 
 
 MAX_PIXELS = 100_000_000
-"""Of a picture that has to be decoded whole: 300 MB in color, and as much again for the square in its middle."""
+"""Largest picture that is decoded whole: 300 MB in color, and as much again for the square in its middle."""
 
 
 def read_upright(file: bytes | Path, name: str, draft: int | None = None) -> Image.Image:

@@ -399,6 +399,6 @@ def _download_wheel(package: str, folder: Path) -> Path:
     done = subprocess.run(command, capture_output=True, text=True, timeout=DOWNLOAD_SECONDS, check=False)
     wheels = list(folder.glob("*.whl"))
     if done.returncode or not wheels:
-        reason = done.stderr.strip().splitlines() or ["no wheel came"]
+        reason = done.stderr.strip().splitlines() or ["no wheel was downloaded"]
         raise OSError(f"pip download failed: {reason[-1]}")
     return wheels[0]

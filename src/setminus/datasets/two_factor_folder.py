@@ -146,7 +146,7 @@ class TwoFactorFolder:
 
 
 MAX_VALUES = 20
-"""Of a factor: a column of more values is likely a name or a number."""
+"""Largest number of values of a factor: a column of more values is likely a name or a number."""
 
 
 def code_labels(given: NDArray[np.str_], y: Ints, column: str) -> tuple[Ints, tuple[str, ...]]:

@@ -19,7 +19,7 @@ OPSETS = {"": 21, "ai.onnx.ml": 5}
 """Versions of the operators. The trees of ai.onnx.ml 5 compute in float64 and know sets of categories."""
 
 IR_VERSION = 10
-"""Of the file format: the one that belongs to these operators."""
+"""Version of the file format that belongs to these operators."""
 
 TYPES = {"text": TensorProto.STRING, "number": TensorProto.DOUBLE}
 

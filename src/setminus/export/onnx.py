@@ -28,7 +28,7 @@ MAX_CHECKED = 10_000
 """Rows of the sample that the graph is compared on with the model."""
 
 MAX_DIFFERENCE = 1e-5
-"""Between the probabilities of the graph and those of the model."""
+"""Largest difference allowed between the probabilities of the graph and those of the model."""
 
 
 def export_onnx(

@@ -15,7 +15,7 @@ from setminus.transfer.translator import OrthogonalTranslator
 __all__ = ["export_translator"]
 
 MAX_LEVELS = 1
-"""Between a byte of the graph and one of the translator, of 255: the last digit of a float32 may round otherwise."""
+"""Largest difference of a byte, of 255, between graph and translator: float32 may round its last digit differently."""
 
 N_CHECKED = 4
 

@@ -116,11 +116,11 @@ def check_environments(environments: Sequence[Environment], min_environments: in
     >>> check_environments([(x, y)], min_environments=2)
     Traceback (most recent call last):
         ...
-    setminus.errors.UserError: 1 environment came: this method compares environments and needs 2 or more; ...
+    setminus.errors.UserError: 1 environment was given: this method compares environments and needs 2 or more; ...
     """
     if len(environments) < min_environments:
         raise UserError(
-            f"{len(environments)} environment came",
+            f"{len(environments)} environment was given",
             do=f'this method compares environments and needs {min_environments} or more; use "erm" for one.',
         )
     for place, (x, y) in enumerate(environments):

@@ -75,7 +75,7 @@ def fit_invariant(
     if config is None:
         config = config_type()
     if type(config) is not config_type:
-        raise UserError(f"{method!r} came with a {type(config).__name__}", do=f"give a {config_type.__name__}.")
+        raise UserError(f"{method!r} was given a {type(config).__name__}", do=f"give a {config_type.__name__}.")
     network.train()
     task = task_type(environments, network, config)
     trainer(task, TrainingConfig(steps=config.steps, seed=config.seed))

@@ -1,4 +1,4 @@
-"""A generator that blends into the picture that came in, and a discriminator without normalisation: sharp in few steps.
+"""A generator that blends into its input picture, and a discriminator without normalisation: sharp in few steps.
 
 Both differ from CycleGAN's own networks in what normalises their maps. InstanceNorm takes the mean and the scale of
 each map away. In a generator it makes noise of flat grounds, most of all in maps of a few pixels; in a discriminator it
@@ -71,7 +71,7 @@ class BlendingGenerator(nn.Module):  # type: ignore[misc]
             nn.Conv2d(bottom, bottom, 3, padding=1),
         )
         self.up: nn.ModuleList = nn.ModuleList(
-            # beside what came down, except at the bottom
+            # joined with the way down, except at the bottom
             _level(
                 nn.ConvTranspose2d(
                     widths[level + 1] * (1 if level == LEVELS - 1 else 2), widths[level], 4, 2, padding=1
@@ -84,7 +84,7 @@ class BlendingGenerator(nn.Module):  # type: ignore[misc]
         )
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Images of the same shape, in [-1, 1] as those that came in."""
+        """Images of the same shape, in [-1, 1] as the input."""
         check_images(images, self.channels, size=self.size)
         made = padded(self._made, images, self.margins)
         share = made[:, self.channels :].sigmoid()

@@ -39,7 +39,7 @@ Norm = Literal["batch", "group", "instance"]
 """What normalises the maps of a generator."""
 
 GROUPS = 8
-"""Of GroupNorm; fewer where they do not divide the channels."""
+"""Number of groups of GroupNorm; fewer where they do not divide the channels."""
 
 NORMS: dict[str, Callable[[int], nn.Module]] = {
     "batch": nn.BatchNorm2d,
@@ -261,7 +261,7 @@ class PatchDiscriminator(nn.Module):  # type: ignore[misc]
 
 
 class _Across(nn.Module):  # type: ignore[misc]
-    """What came in next to what the inner levels made of it."""
+    """The input and the output of the inner levels, side by side."""
 
     def __init__(self, inner: nn.Module) -> None:
         super().__init__()
@@ -300,7 +300,7 @@ def _up(n_inputs: int, n_outputs: int) -> list[nn.Module]:
 
 
 AdversarialTerm = Callable[[torch.Tensor, torch.Tensor, Direction], torch.Tensor]
-"""From the discriminator's logits of generated images, those images, and the direction, to a generator's loss."""
+"""A generator's loss from the discriminator's logits of generated images, these images, and the direction."""
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ def _takes_batch_statistics(norm: _NormBase) -> bool:
 
 
 Precision = Literal["32-true", "bf16-mixed"]
-"""By the names of Lightning Fabric."""
+"""Precisions, by the names of Lightning Fabric."""
 
 Placed = TypeVar("Placed", torch.Tensor, torch.nn.Module)
 

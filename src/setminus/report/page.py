@@ -56,7 +56,7 @@ def build_page(records: Sequence[dict[str, Any]]) -> str:
         HTML with style, script and figures inside; every text from a record is escaped.
     """
     if not records:
-        raise RecordError("no records came", expected="at least one, such as the last of `setminus demo`")
+        raise RecordError("there are no records", expected="at least one, such as the last of `setminus demo`")
     experiments = experiment_sections()
     unknown = sorted({str(record.get("job")) for record in records} - {*SECTIONS, *experiments})
     if unknown:

@@ -23,7 +23,7 @@ from setminus.tables.writing import writing
 __all__ = ["RunTasks", "engine_tasks", "limit_blas", "worker_parts"]
 
 RunTasks = Callable[[Callable[[int], Any], Table, list[int]], Iterator[Any]]
-"""From a task for a part, a table and the indices of parts to the results in order."""
+"""The results in order, from a task for a part, a table and the indices of parts."""
 
 
 @contextmanager

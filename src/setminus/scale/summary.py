@@ -32,7 +32,7 @@ MAX_BINNED = 1000
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 Score = Callable[[list[Floats]], Floats]
-"""From the columns of probabilities to the one score that is counted in bins."""
+"""The score that is counted in bins, from the columns of probabilities."""
 
 
 @dataclass(frozen=True)

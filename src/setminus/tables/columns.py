@@ -338,7 +338,7 @@ def to_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _no_words(kind: pa.DataType) -> UserError:
-    return UserError(f"a column of {kind} came where words were expected", do="name a column of words or numbers.")
+    return UserError(f"a column of {kind} was given where words were expected", do="name a column of words or numbers.")
 
 
 def _present(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -46,7 +46,7 @@ def test_the_picture_shows_each_pixel_as_a_square(tmp_path):
         pixels = np.asarray(image.convert("RGB"))
     # four pixels by two, five times as large
     assert (pixels == (0, 0, 255)).all(axis=2).sum() == (pixels == (255, 0, 0)).all(axis=2).sum() == 20 * 10
-    with pytest.raises(ValueError, match="no images came"):
+    with pytest.raises(ValueError, match="there are no images"):
         draw_grids([], tmp_path / "none.png")
 
 

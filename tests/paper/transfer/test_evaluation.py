@@ -97,5 +97,5 @@ def test_what_does_not_fit_is_refused(squares):
     split, x = squares
     with pytest.raises(ValueError, match="before has 600 and 600 images, after 2 and 600"):
         score((split.z1, split.z2), (split.z1[:2], split.z2))
-    with pytest.raises(ValueError, match="no way to find the latents came"):
+    with pytest.raises(ValueError, match="no way to find the latents was given"):
         TransferJudge(x, x)

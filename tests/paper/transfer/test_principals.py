@@ -95,11 +95,11 @@ def test_on_the_last_layer_they_leave_the_background_to_the_pooled_classifier(so
 
 def test_what_does_not_fit_is_refused():
     sets = [painted(MODEL, 0, n=8)[1]] * 2
-    with pytest.raises(ValueError, match="the oracle came with 2 sets"):
+    with pytest.raises(ValueError, match="the oracle was given 2 sets"):
         fit_principal("oracle", sets, CONFIG, seed=0)
     with pytest.raises(ValueError, match="no source of principal classifiers is called 'irm': there are oracle, fish"):
         fit_principal("irm", sets, CONFIG, seed=0)
-    with pytest.raises(ValueError, match="'mldg' came with a EnvironmentConfig"):
+    with pytest.raises(ValueError, match="'mldg' was given a EnvironmentConfig"):
         fit_principal("mldg", sets, CONFIG, seed=0, environments=EnvironmentConfig())
 
 
@@ -222,7 +222,7 @@ def test_a_head_that_tells_nothing_is_not_chosen_for_its_small_gap(environments)
 
 
 def test_what_cannot_be_fitted_is_refused_in_words(environments):
-    with pytest.raises(ValueError, match="1 held-out environments came for 2: give other rows of each"):
+    with pytest.raises(ValueError, match="1 held-out environments were given for 2: give other rows of each"):
         fit_last_layer("mldg", environments, environments[:1], Mixed())
     with pytest.raises(ValueError, match="Linear without `head` and `encoder` or `features`"):
         fit_last_layer("mldg", environments, environments, torch.nn.Linear(2, 2))
