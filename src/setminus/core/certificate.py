@@ -512,7 +512,7 @@ class _Counts:
         return largest
 
     def _many_classes_p_value(self, margin: float) -> float:
-        """McDiarmid's bound: the mean distance of samples is at least the true one, and a row moves it by 1 / n at most."""
+        """McDiarmid: the mean distance of samples is at least the true one, and a row moves it by 1 / n at most."""
         rows = self.rows.T
         rate = self.outcomes / rows[..., None]
         one, other = np.triu_indices(rows.shape[1], k=1)
