@@ -1,6 +1,10 @@
-"""Each table at the paper's configuration for two steps, on tiny data and on a pretended device, as on a GPU."""
+"""Each table by the paper's configuration for two steps, on tiny data and on a pretended device, as on a GPU.
+
+Networks and batches are small: the places of tensors do not depend on them.
+"""
 
 import io
+from dataclasses import is_dataclass, replace
 
 import numpy as np
 import pytest
@@ -8,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 Image = pytest.importorskip("PIL.Image")
 
+from setminus_paper.adaptation import table3  # noqa: E402
 from setminus_paper.adaptation.rivals import Adda, BalancedVada, Cycada  # noqa: E402
 from setminus_paper.data.images import IMAGE_SETS  # noqa: E402
 from setminus_paper.fairness import tables as fairness_tables  # noqa: E402
@@ -68,6 +73,13 @@ class Brightness(torch.nn.Module):
         return images.float().mean((2, 3))
 
 
+def narrowed(size):
+    """A size with narrow networks and few images in a step, and nothing else changed."""
+    small = {"width": 4, "discriminator_width": 4, "batch_size": 8}
+    parts = {name: narrowed(part) for name, part in vars(size).items() if is_dataclass(part)}
+    return replace(size, **parts, **{name: value for name, value in small.items() if hasattr(size, name)})
+
+
 @pytest.fixture(autouse=True)
 def tiny(tiny_data, monkeypatch):
     monkeypatch.setenv("SETMINUS_DATA", str(tiny_data))
@@ -78,6 +90,8 @@ def tiny(tiny_data, monkeypatch):
     ink = np.random.default_rng(0).choice([0, 255], (DIGITS, 28, 28, 1)).astype(np.uint8)
     monkeypatch.setattr(table1, "shrunk_digits", lambda pixels: ink)
     monkeypatch.setattr(faces, "Inception", Brightness)
+    for module in (table1, faces, table3):
+        monkeypatch.setitem(module.SIZES, "paper", narrowed(module.SIZES["paper"]))
     yield
     for module in (table1, faces):
         for value in vars(module).values():

@@ -52,11 +52,6 @@ def test_by_default_all_rows_are_planned():
     assert (kinds.count("paper"), kinds.count("ours")) == (11, 9)
 
 
-def test_an_unknown_row_is_refused_in_words():
-    with pytest.raises(ValueError, match=r"no method 'vanila': there are vanilla, "):
-        table4.plan("quick", (0,), methods=("vanila",))
-
-
 def test_records_hold_both_rules_for_each_seed(small, tmp_path):
     found = execute(table5.plan("quick", (0, 1), methods=tuple(small), known=small), tmp_path / "records.jsonl")
     assert [(record["config"]["method"], record["seed"]) for record in found] == [
