@@ -439,7 +439,7 @@ class ProxyPrincipal(_AttributePrincipal):
         if set(found.tolist()) != set(names.tolist()):
             raise UserError(
                 f"attribute_model has the classes {found.tolist()}, sensitive_features holds {names.tolist()}",
-                do="fit it on the same groups. TunedOrthogonalClassifier merges small ones; min_group_size=1 keeps them.",
+                do="fit it on the same groups. TunedOrthogonalClassifier merges small ones, unless min_group_size=1.",
             )
         self._order = [found.tolist().index(name) for name in names.tolist()]
         if self.method == "mixture":
