@@ -73,7 +73,7 @@ def test_data_that_cannot_be_had_are_explained(tmp_path):
     pip = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "PIP_EXTRA_INDEX_URL": ""}
     done = run("demo", "--out", tmp_path / "report", **nowhere, **offline, **pip)
     assert fails_in_two_lines(done)
-    assert "adult.data could not be had" in done.stderr
+    assert "adult.data could not be found or fetched" in done.stderr
     assert "SETMINUS_DATA" in done.stderr
 
 

@@ -115,7 +115,7 @@ def test_one_cost_alone_says_nothing():
         (("--bins", "age=40", "--bins", "age=62"), "--bins has two entries for 'age'"),
         (("--tolerance", "5"), "--tolerance is 5"),
         (("--scoring", "acuracy"), "Did you mean 'accuracy'"),
-        (("--scoring", "f1", "--cost-fp", "1", "--cost-fn", "2"), "are two aims"),
+        (("--scoring", "f1", "--cost-fp", "1", "--cost-fn", "2"), "both costs and --scoring f1"),
         (("--min-selection-rate", "0.9", "--max-selection-rate", "0.1"), "is above --max-selection-rate"),
         (("--confidence", "0", "--uncertified", "raise"), "--uncertified raise needs a --confidence"),
         (("--test-size", "0.999"), "leaves no rows to learn from"),

@@ -139,7 +139,7 @@ def test_a_model_that_loads_and_fails_later(opened, boosting, change):
 def test_what_is_no_model(opened, tmp_path):
     said = opened(save([1, 2, 3], tmp_path / "list.skops"), info=False)
     assert "list.skops fails (AttributeError" in said[0]
-    assert "does not say which columns it takes" in said[1]
+    assert "does not hold the names of its columns" in said[1]
 
 
 @pytest.mark.parametrize(

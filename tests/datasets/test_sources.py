@@ -204,7 +204,7 @@ def test_a_spoiled_cache_is_replaced(monkeypatch, tmp_path, caplog):
 
 def test_without_any_source_the_error_says_what_was_tried_and_what_to_do(monkeypatch, tmp_path):
     use(monkeypatch, urls=("http://127.0.0.1:9/toy.csv",))
-    with pytest.raises(DataUnavailableError, match=r"toy\.csv could not be had from any source") as caught:
+    with pytest.raises(DataUnavailableError, match=r"toy\.csv could not be found or fetched") as caught:
         fetch("toy.csv")
     message = str(caught.value)
     assert "SETMINUS_DATA: not set" in message

@@ -64,7 +64,7 @@ def test_targets_that_cannot_be_written_are_refused_before_the_work(tmp_path):
     refused(tmp_path / "no" / "t.csv", "there is no folder")
     refused(tmp_path / "file" / "t.csv", "cannot write .*Not a directory")
     refused(tmp_path / "folder.csv", "is a folder")
-    refused(tmp_path / "t.xlsx", r"says no format.*\.parquet")
+    refused(tmp_path / "t.xlsx", r"of no format.*\.parquet")
     refused(tmp_path / f"{'x' * 300}.csv", "File name too long")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder.csv"]
 

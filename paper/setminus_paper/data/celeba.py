@@ -202,7 +202,7 @@ def _folder(given: str | os.PathLike[str] | None) -> Path:
         return Path(given)
     data = os.environ.get("SETMINUS_DATA")
     if not data:
-        raise DataUnavailableError("CelebA could not be had, SETMINUS_DATA is not set", do=_ADVICE)
+        raise DataUnavailableError("CelebA cannot be found, SETMINUS_DATA is not set", do=_ADVICE)
     return Path(data, "images", "celeba")
 
 

@@ -277,7 +277,7 @@ def _prepare(known: ImageSet, prepared: Path) -> None:
         folder = os.environ.get("SETMINUS_DATA")
         absent = f"{Path(folder, 'images', known.name)}.npz does not exist" if folder else "not set"
         raise DataUnavailableError(
-            f"{known.name} could not be had from any source",
+            f"{known.name} could not be found or fetched",
             do=f"put the prepared file at images/{known.name}.npz in a folder and set the environment variable "
             f"SETMINUS_DATA to that folder, {known.advice}",
             tried=[*dict.fromkeys([f"SETMINUS_DATA: {absent}", *error.tried])],

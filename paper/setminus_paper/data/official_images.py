@@ -61,7 +61,9 @@ def read_official(name: str) -> Arrays:
             return way()
         except DataUnavailableError as error:
             failures += error.tried or [error.came]
-    raise DataUnavailableError(f"the official files of {name} could not be had", tried=[*dict.fromkeys(failures)])
+    raise DataUnavailableError(
+        f"the official files of {name} could not be found or fetched", tried=[*dict.fromkeys(failures)]
+    )
 
 
 def forget_fetched(name: str) -> None:

@@ -62,7 +62,7 @@ class Inception(nn.Module):  # type: ignore[misc]
             ) from error
         # no network, or a file that is none of weights
         except (OSError, RuntimeError) as error:
-            raise UserError(f"the weights of Inception could not be had ({error})", do=advice) from error
+            raise UserError(f"the weights of Inception could not be found or fetched ({error})", do=advice) from error
         self.network: nn.Module = whole.inception
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:

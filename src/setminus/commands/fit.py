@@ -302,7 +302,7 @@ class FitConfig:
         if self.cost_fp is None or self.cost_fn is None:
             raise UserError("one of --cost-fp and --cost-fn is missing", do="give both: only their ratio matters.")
         if self.scoring != "accuracy":
-            raise UserError(f"the costs and --scoring {self.scoring} are two aims", do="give one of them.")
+            raise UserError(f"both costs and --scoring {self.scoring} were given", do="give one of them.")
         return {"fp": self.cost_fp, "fn": self.cost_fn}
 
     def check(self) -> None:

@@ -280,7 +280,7 @@ def _model(config: FitConfig, columns: list[ColumnSummary], present: list[str]) 
         saved = load(config.full, trusted=config.trusted)
         if not hasattr(saved, "feature_names_in_"):
             raise UserError(
-                f"the model in {config.full} does not say which columns it takes",
+                f"the model in {config.full} does not hold the names of its columns",
                 do="fit it on a frame, and save it again.",
             )
         with model_errors(Path(config.full).name):

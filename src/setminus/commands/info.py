@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Real
 from pathlib import Path
 from typing import Annotated, Any
@@ -34,9 +36,22 @@ def info(
     about = describe_translator(model) if model.is_dir() else describe_model(model, tuple(trust or ()))
     if json:
         typer.echo(to_json(about))
-    else:
+        return
+    with _readable(about["file"]):
         rows = _translator_rows(about) if model.is_dir() else _rows(about)
-        Display().table(("", ""), [(name, value) for name, value in rows if value])
+    Display().table(("", ""), [(name, value) for name, value in rows if value])
+
+
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    try:
+        yield
+    # the attributes of an untrusted file, and the description in an untrusted folder, may be anything
+    except Exception as error:
+        raise UserError(
+            f"{name} holds a model that is damaged, its description cannot be read ({type(error).__name__})",
+            do="fit it again, or copy it again.",
+        ) from error
 
 
 def describe_model(path: Path, trusted: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -47,14 +62,8 @@ def describe_model(path: Path, trusted: tuple[str, ...] = ()) -> dict[str, Any]:
     from setminus.estimators.persistence import load
 
     model = load(path, trusted=trusted)
-    try:
+    with _readable(path.name):
         return _described(path, model)
-    # the attributes of an untrusted file may be anything
-    except Exception as error:
-        raise UserError(
-            f"{path.name} holds a model that is damaged, its description cannot be read ({type(error).__name__})",
-            do="fit it again, or copy it again.",
-        ) from error
 
 
 def describe_translator(folder: Path) -> dict[str, Any]:
@@ -77,17 +86,6 @@ def describe_translator(folder: Path) -> dict[str, Any]:
 
 
 def _translator_rows(about: dict[str, Any]) -> list[tuple[str, str]]:
-    try:
-        return _rows_of_translator(about)
-    # the description of an untrusted folder may be anything
-    except Exception as error:
-        raise UserError(
-            f"{about['file']} holds a model that is damaged, its description cannot be read ({type(error).__name__})",
-            do="fit it again, or copy it again.",
-        ) from error
-
-
-def _rows_of_translator(about: dict[str, Any]) -> list[tuple[str, str]]:
     written = about["about"]
     params, report = written.get("params", {}), written.get("report", {})
     a, b = (str(name) for name in written.get("domains", ("a", "b")))

@@ -204,7 +204,7 @@ class ScoredColumns:
             )
 
     def _check_scored_for(self, words: Sequence[str]) -> None:
-        """Raise where a file was scored for one value against all others, and --positive does not say so."""
+        """Raise where a file was scored for one value against all others, and --positive does not name it."""
         for word in words:
             value = word.removeprefix("not ")
             if value != word and word not in self.class_of and value in self.values:

@@ -122,7 +122,7 @@ def check_strength(strength: Any) -> Any:
         raise UserError(
             f"strength is {strength!r}",
             do="expected a finite number >= 0. 0 keeps the full classifier, "
-            "1 takes the principal one out, more takes out more than that.",
+            "1 removes the principal one, and more than 1 removes more.",
         )
     return float(number)
 
@@ -175,7 +175,7 @@ def check_prior(prior: Array, xp: Any) -> None:
         raise UserError(
             f"prior is 0 for class {_listed(classes)}",
             do="a class that the principal classifier never saw cannot "
-            "be taken out. Drop it from full, principal and prior.",
+            "be removed. Drop it from full, principal and prior.",
         )
 
 

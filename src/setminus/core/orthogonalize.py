@@ -108,7 +108,7 @@ def orthogonalize(
     if is_numpy_array(full) and isinstance(strength, float):
         return _orthogonalize_numpy(full, principal, prior, strength, on_violation, out)
     if out is not None:
-        raise UserError(f"out is for numpy arrays only, full is {type(full).__name__}", do="leave out away.")
+        raise UserError(f"out is for numpy arrays only, full is {type(full).__name__}", do="leave it out.")
     if all(map(is_eager, (full, principal, prior))):
         check_proba("full", full, xp)
         check_proba("principal", principal, xp)

@@ -267,7 +267,7 @@ def fetch(name: str | Source) -> Path:
         else:
             return _cache_path(source)
     raise DataUnavailableError(
-        f"{source.name} could not be had from any source",
+        f"{source.name} could not be found or fetched",
         do=f"put the file at {source.path} in a folder (gzip where the name ends in .gz) and set the environment "
         "variable SETMINUS_DATA to that folder.",
         tried=failures,

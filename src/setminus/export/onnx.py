@@ -295,7 +295,7 @@ def sample_rows(model: Any, n_rows: int = 2000, seed: int = 0) -> pa.Table:
     unknown = [name for name in names if name not in known and name not in groups]
     if unknown or not names:
         what = f"the values of the column {unknown[0]!r}" if unknown else "the columns"
-        raise UserError(f"the model does not say {what}", do="give rows of its training table: --sample TABLE")
+        raise UserError(f"the model does not hold {what}", do="give rows of its training table: --sample TABLE")
     columns = {}
     for name in names:
         values = _group_values(groups[name], n_rows, rng) if name in groups else _values(known[name], n_rows, rng)

@@ -31,7 +31,7 @@ class OrthogonalHead(torch.nn.Module):  # type: ignore[misc]
         p(y): the class frequency of the data that the *principal* network was trained on. It is required, because
         leaving it out silently is the same as "uniform", and wrong unless classes are balanced.
     strength : float or torch.nn.Parameter, default=1.0
-        0 keeps the full network, 1 is the paper's formula, more takes out more. Pass a parameter of shape () to
+        0 keeps the full network, 1 is the paper's formula, more than 1 removes more. Pass a parameter of shape () to
         learn it.
     freeze : bool, default=True
         Take the weights of both parts out of training (`requires_grad` becomes False in the modules that were

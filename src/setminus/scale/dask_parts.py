@@ -130,8 +130,8 @@ def _check_address(scheduler: str) -> None:
     agreed = dask.config.get("distributed.comm.require-encryption", None) is False
     if not (here or agreed or where.scheme in ("tls", "wss")):
         raise UserError(
-            f"the scheduler {scheduler} is on another machine and without TLS, where anybody on the way reads the rows "
-            "and runs code here",
+            f"the scheduler {scheduler} is on another machine and without TLS, where others on the network could read "
+            "the rows and run code here",
             do="give a tls:// address, or a tunnel's on 127.0.0.1; in a network of your own, set "
             "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION=False.",
         )

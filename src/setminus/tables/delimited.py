@@ -170,8 +170,8 @@ class CsvSource:
         assumed = self.decimal is None and survey.unclear and (like is None or like.assumed)
         if self.decimal is None and like is not None and like.assumed and sign != like.sign:
             raise UserError(
-                f"{sign!r} is the decimal sign in {self.path.name}, and was taken to group thousands in the table that "
-                "it goes with",
+                f"{sign!r} is the decimal sign in {self.path.name}, and was taken to group thousands in the "
+                "related table",
                 do=f"say --decimal {sign} for both (decimal= in Python), and fit again.",
             )
         return replace(self, layout=survey.layout, found=survey.findings(assumed, self.path.name)), tables

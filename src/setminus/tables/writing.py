@@ -64,7 +64,7 @@ def writing(
     kind = named_kind(target)
     if kind is None:
         raise UserError(
-            f"the ending of {target.name} says no format that can be written", do=f"use one of {', '.join(ENDINGS)}."
+            f"the ending of {target.name} is of no format that can be written", do=f"use one of {', '.join(ENDINGS)}."
         )
     with ExitStack() as stack:
         with _refusing(target):

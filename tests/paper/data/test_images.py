@@ -249,7 +249,7 @@ def test_without_any_source_the_error_says_what_was_tried_and_what_to_do(monkeyp
     with pytest.raises(DataUnavailableError) as caught:
         load_images(name)
     first, *tried, advice = str(caught.value).splitlines()
-    assert first == f"{name} could not be had from any source."
+    assert first == f"{name} could not be found or fetched."
     assert tried
     assert all(line.startswith("  - ") for line in tried)
     assert f"{name}.npz does not exist" in tried[0]
