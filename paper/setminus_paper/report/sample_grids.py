@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import io
 import os
 from collections.abc import Sequence
@@ -16,14 +15,13 @@ from numpy.typing import NDArray
 
 from setminus.errors import UserError
 from setminus.files import atomic_write
-from setminus.records import RecordError
+from setminus.report.translation import checked_png
 from setminus_paper.published import TABLE1
 
 __all__ = ["Grid", "Strip", "draw_grids", "sample_grids"]
 
 Record = dict[str, Any]
 
-PNG = b"\x89PNG\r\n\x1a\n"
 DIRECTIONS = (("a", "a_to_b", "From domain A to B"), ("b", "b_to_a", "From domain B to A"))
 MARGIN, GAP, TITLE = 12, 6, 26
 """Pixels around a picture, between its rows, and for the titles."""
@@ -67,8 +65,8 @@ def sample_grids(records: Sequence[Record], *, seed: Literal["first", "last"] = 
     samples = [(label, own) for label, own in samples if all(own[domain] == first[domain] for domain, *_ in DIRECTIONS)]
     grids = []
     for domain, direction, title in DIRECTIONS:
-        strips = [Strip(label, _checked(own[direction])) for label, own in samples]
-        grids.append(Grid(title, chosen, [Strip("Input", _checked(first[domain])), *strips]))
+        strips = [Strip(label, checked_png(own[direction])) for label, own in samples]
+        grids.append(Grid(title, chosen, [Strip("Input", checked_png(first[domain])), *strips]))
     return grids
 
 
@@ -105,17 +103,6 @@ def _enlarged(png: str, scale: int) -> NDArray[np.uint8]:
     with Image.open(io.BytesIO(base64.b64decode(png))) as image:
         pixels = np.asarray(image.convert("RGB"), dtype=np.uint8)
     return pixels.repeat(scale, axis=0).repeat(scale, axis=1)
-
-
-def _checked(png: str) -> str:
-    """The text of a PNG in base64; anything else that a record may hold does not reach an address of the page."""
-    try:
-        whole = base64.b64decode(png, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise RecordError(f"a record's samples are no base64 ({error})", do="measure the row again.") from error
-    if not whole.startswith(PNG):
-        raise RecordError("a record's samples are no PNG", do="measure the row again.")
-    return png
 
 
 def _place(method: str, order: list[str]) -> int:

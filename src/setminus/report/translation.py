@@ -11,7 +11,7 @@ from setminus.charts.chart import Chart, Line
 from setminus.charts.vega import figures
 from setminus.records import RecordError
 
-__all__ = ["summary", "translation_section"]
+__all__ = ["checked_png", "summary", "translation_section"]
 
 HEADINGS = {
     "scores": ("Result", "What changed and what stayed"),
@@ -100,7 +100,7 @@ def _directions(record: dict[str, Any], part: str) -> list[dict[str, Any]]:
 
 def _samples(strips: dict[str, str], folders: tuple[str, str]) -> list[dict[str, str]]:
     return [
-        {"name": name, "before": _checked(strips[domain]), "after": _checked(strips[direction])}
+        {"name": name, "before": checked_png(strips[domain]), "after": checked_png(strips[direction])}
         for name, domain, direction in zip(folders, "ab", DIRECTIONS, strict=True)
     ]
 
@@ -140,12 +140,12 @@ def _usage(record: dict[str, Any]) -> str:
     )
 
 
-def _checked(png: str) -> str:
+def checked_png(png: str) -> str:
     """The text of a PNG in base64; anything else that a record may hold does not reach an address of the page."""
     try:
         whole = base64.b64decode(png, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise RecordError(f"a record's samples are no base64 ({error})", do="fit the model again.") from error
+        raise RecordError(f"a record's samples are no base64 ({error})", do="make the record again.") from error
     if not whole.startswith(PNG):
-        raise RecordError("a record's samples are no PNG", do="fit the model again.")
+        raise RecordError("a record's samples are no PNG", do="make the record again.")
     return png
