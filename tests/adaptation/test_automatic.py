@@ -7,14 +7,18 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from setminus.adaptation.automatic import (
+    TYPICAL_ERROR,
     Trainer,
+    _as_spread,
     _checked,
     _Model,
+    cautious,
     common_scale,
     information,
     joined,
     network_logits,
 )
+from setminus.adaptation.label_shift import mix_distance
 from setminus.adaptation.linear_source import column_error, fit_linear_source, prior_evidence, trust
 from setminus.adaptation.prior_correction import PriorCorrectedClassifier
 
@@ -119,6 +123,32 @@ def test_the_column_error_of_three_classes_does_not_depend_on_units():
     assert column_error(weight / units[:, None], x * units, y, target * units, mix) == pytest.approx(error)
 
 
+def test_an_estimate_is_used_up_to_its_error_and_never_beyond_the_source():
+    rng = np.random.default_rng(0)
+    for classes in (2, 5):
+        for _ in range(50):
+            estimate, prior = rng.dirichlet(np.full(classes, 0.5), size=2)
+            error, before = rng.uniform(0, 0.5), mix_distance(estimate, prior)
+            used = cautious(estimate, prior, error)
+            assert used.sum() == pytest.approx(1) and used.min() >= 0
+            expected = max(before - np.hypot(error, TYPICAL_ERROR), 0)
+            assert mix_distance(used, prior) == pytest.approx(expected)
+            # on the way from the one to the other
+            assert mix_distance(used, prior) + mix_distance(used, estimate) == pytest.approx(before)
+    # no class is impossible
+    assert cautious(np.array([0.0, 1.0]), np.array([0.5, 0.5]), 0.0).min() > 0.05
+
+
+def test_a_network_of_all_rows_is_no_surer_than_those_that_were_calibrated():
+    rng = np.random.default_rng(0)
+    target, weight = rng.normal(size=(200, 3)), rng.normal(size=(3, 4))
+    calibrated = [(weight, np.zeros(4))]
+    networks = _Model(calibrated, target @ weight, target @ weight, np.zeros(4))
+    sure, unsure = ([(strength * weight, np.ones(4))] for strength in (20.0, 0.1))
+    assert np.allclose(network_logits(_as_spread(sure, networks, target), target) - 1 / 20, target @ weight)
+    assert np.allclose(network_logits(_as_spread(unsure, networks, target), target), network_logits(unsure, target))
+
+
 def test_the_strongest_regularisation_within_an_error_of_the_best_is_taken():
     x, y, target, _ = weak()
     strong = fit_linear_source(x, y, target, seed=0).strength
@@ -204,6 +234,20 @@ def test_a_known_mix_is_used_as_it_is(adapter):
     assert model.evidence_["trust"] == 1.0
 
 
+def test_an_extreme_estimate_by_a_column_that_moved_costs_little(adapter):
+    """Frequencies as before, one of four columns moved: the estimate says that a class is gone."""
+    rng = np.random.default_rng(3)
+    y, labels = mixed(300, 0.3, rng), mixed(1_000, 0.3, rng)
+    x, target = (0.9 * codes[:, None] + rng.normal(size=(len(codes), 4)) for codes in (y, labels))
+    target[:, 0] -= 1.5
+    X, Y, domain = rows(x, y, target)
+    model = adapter(**FEW_STEPS).fit(X, Y, sample_domain=domain)
+    assert model.evidence_["estimate"][1] < 0.05
+    assert model.target_prior_[1] > 0.1
+    alone = adapter("source_only", **FEW_STEPS).fit(X, Y, sample_domain=domain)
+    assert model.score(target, labels) > alone.score(target, labels) - 0.02
+
+
 def test_predictions_are_for_the_target_unless_asked_for_equal_frequencies(adapter):
     x, y, target, _ = weak()
     model = adapter(steps=20).fit(*rows(x, y, target))
@@ -263,7 +307,12 @@ def test_an_adapted_network_that_swaps_the_classes_is_not_used(swapped, used):
 
     held = np.arange(300) % 3 == 0
     both = joined([(1.0, by(0, 2.0)), (1.0, by(1, 2.0))])
-    trainer = Trainer(lambda folds: [by(0, 1.0) for _ in folds], lambda known: by(1, 5.0) if swapped else both, held)
+    trainer = Trainer(
+        fold_networks=lambda folds: [by(0, 1.0) for _ in folds],
+        adapted=lambda known: by(1, 5.0) if swapped else both,
+        single=lambda: by(0, 1.0),
+        held=held,
+    )
     linear, networks = (
         _Model(by(0, 0.5), network_logits(by(0, 0.5), x), network_logits(by(0, 0.5), target), np.log([0.5, 0.5]))
         for _ in range(2)

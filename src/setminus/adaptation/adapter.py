@@ -58,8 +58,8 @@ class OrthogonalAdapter(DomainClassifier):
     ----------
     method : {"auto", "vada_orthogonal", "vada", "vada_iw", "dann", "source_only"}, default="auto"
         "auto" corrects logistic regression for the target's class frequencies as far as evidence without target labels
-        supports their estimate; otherwise it averages a linear model and networks for equal frequencies, with the
-        method above if that passes its checks; see `evidence_`.
+        supports their estimate, which it moves toward the source's by its error; otherwise it averages a linear model
+        and networks for equal frequencies, with the method above if that passes its checks; see `evidence_`.
         "vada_orthogonal" is the method above alone. The others are VADA, which aligns all rows; VADA with importance
         weights; domain adversarial training; no adaptation. All share the parameters below.
     label_shift : {"em", "bbse", "pseudo"}, default="em"
@@ -109,8 +109,8 @@ class OrthogonalAdapter(DomainClassifier):
         The classes of the source.
     source_prior_, target_prior_ : ndarray of shape (C,)
         Class frequencies of the source, and those of the target: `target_prior`, or their estimate, shrunk by
-        `shrinkage`; for methods without an estimate the frequencies of their predictions. Without target rows: those of
-        the source.
+        `shrinkage`; for "auto" those that predictions assume, which are nearer to the source's than its estimate; for
+        methods without an estimate the frequencies of their predictions. Without target rows: those of the source.
     estimated_ : bool
         Whether `target_prior_` is an estimate or known, instead of the frequencies of the predictions.
     layers_ : list of (weight, bias)
@@ -132,6 +132,8 @@ class OrthogonalAdapter(DomainClassifier):
     >>> X = rng.normal(scale=0.3, size=(200, 2)) + np.column_stack([2.0 * y, 0.5 * (sample_domain < 0)])
     >>> adapter = OrthogonalAdapter(steps=100).fit(X, y, sample_domain=sample_domain)
     >>> adapter.target_prior_.round(1)
+    array([0.3, 0.7])
+    >>> np.round(adapter.evidence_["estimate"], 1)
     array([0.2, 0.8])
     """
 
@@ -328,13 +330,17 @@ class OrthogonalAdapter(DomainClassifier):
                 source, codes, target, held, random, method="vada_orthogonal", known=prior, mass=MASS
             ).layers
 
+        def single() -> Layers:
+            # without targets' rows or held-out ones: the network of the method "source_only"
+            return self._adapt(source, codes, target, np.zeros_like(held), random, method="source_only").layers
+
         # the regularisation that scikit-learn's default has on the rows as they came, unless that is weaker
         one_unit = bool(np.all(self.scale_ == self.scale_[0]))
         fitted = choose(
             source,
             codes,
             target,
-            Trainer(fold_networks, adapted, held),
+            Trainer(fold_networks, adapted, single, held),
             strength=min(float(self.scale_[0]) ** 2, 1.0) if one_unit else 1.0,
             known=known,
             seed=int(random.randint(2**31 - 1)),

@@ -1,16 +1,17 @@
 """Which model to keep for a target without labels, and which class frequencies it should assume.
 
 Two predictions are made. The *corrected* one is for the case that only the class frequencies changed: logistic
-regression, calibrated out of fold, for the frequencies that EM estimates; networks replace it, or are averaged with it,
-as far as they predict held-out source rows, weighted to the estimate, better. The *uncorrected* one is for the case
-that the features changed and the estimate cannot be trusted: linear model and networks for equal class frequencies,
-adapted if adaptation passes its checks. The evidence for the first case, from 0 to 1, is the weight of the first.
+regression, calibrated out of fold, for the frequencies that EM estimates, moved toward the source's by one error of the
+estimate; networks replace it, or are averaged with it, as far as they predict held-out source rows, weighted to the
+estimate, better. The *uncorrected* one is for the case that the features changed and the estimate cannot be trusted:
+linear model and networks for equal class frequencies, adapted if adaptation passes its checks, averaged with a network
+of all source rows. The evidence for the first case, from 0 to 1, is the weight of the first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,11 @@ MASS = 10.0
 """The weight of the mass constraint beside the target's entropy; see `VadaOrthogonal`."""
 MAX_SCALE_RATIO = 10.0
 """Columns whose deviations are all within this factor of the median are taken to have one unit."""
+TYPICAL_ERROR = 0.1
+"""The error of an estimate of the class frequencies beside that by shifts of single columns, as a distance."""
+SINGLE = 1 / 3
+"""The weight of the network of all source rows in the uncorrected model: models of folds have seen fewer rows, and
+where features moved far, each model errs in its own way."""
 MIN_FREQUENCY = 1e-4
 """A smaller estimate counts as this: a class without an estimated share is rare, not impossible."""
 REASONS = {
@@ -80,11 +86,14 @@ class Trainer:
         From folds of the source rows to a network for each.
     adapted : callable
         From the target's class frequencies, if they are known, to an adapted network that leaves out `held`.
+    single : callable
+        To a network of all source rows.
     held : ndarray of bool of shape (n,)
     """
 
     fold_networks: Callable[[list[tuple[Codes, Codes]]], list[Layers]]
     adapted: Callable[[Floats | None], Layers]
+    single: Callable[[], Layers]
     held: NDArray[np.bool_]
 
 
@@ -169,6 +178,10 @@ def choose(
     found = prior_evidence(strong, x, codes, target, seed)
     of_target = log_softmax(target @ plain.weight + plain.bias, axis=1)
     estimate = maximum_likelihood_prior(np.exp(of_target), prior) if known is None else known
+
+    def used(estimate: Floats) -> Floats:
+        return cautious(estimate, prior, found.column_error) if known is None else known
+
     evidence: dict[str, Any] = {
         "estimate": estimate.tolist(),
         "shift": mix_distance(estimate, prior),
@@ -177,7 +190,7 @@ def choose(
         "column_error": found.column_error,
         "trust": found.trust,
     }
-    corrected = _linear(plain, prior, _log(estimate))
+    corrected = _linear(plain, prior, _log(used(estimate)))
     uncorrected = _linear(strong, prior, equal if known is None else _log(known))
     names, reason = ["linear", "linear"], "few rows"
     if np.bincount(codes).min() >= MIN_ROWS:
@@ -185,7 +198,7 @@ def choose(
         networks = _networks(trainer.fold_networks(folds), folds, x, codes, target)
         reason = ""
         if found.trust > 0:
-            own = _estimated(networks, prior) if known is None else known
+            own = used(_estimated(networks, prior))
             names[0], corrected, evidence["held_out_gain"] = _better(corrected, networks, codes, prior, own)
         if found.trust < 1:
             base = uncorrected
@@ -194,7 +207,29 @@ def choose(
             evidence |= checked[1]
             if checked[0] is not None:
                 names[1], uncorrected = "adapted", _averaged(networks, checked[0], base.log_prior)
+            single = _as_spread(trainer.single(), networks, target)
+            layers = joined([(1 - SINGLE, uncorrected.layers), (SINGLE, single)])
+            uncorrected = replace(uncorrected, layers=layers)
     return _blended(corrected, uncorrected, names, reason, evidence, target)
+
+
+def cautious(estimate: Floats, source_prior: Floats, column_error: float) -> Floats:
+    """An estimate of the class frequencies, moved toward the source's by its error.
+
+    An estimate that is wrong because features shifted costs most where it is extreme: a class without an estimated
+    share would never be predicted. Where the estimate is right, a part of the correction has most of its gain.
+
+    Examples
+    --------
+    >>> cautious(np.array([0.0, 1.0]), np.array([0.5, 0.5]), column_error=0.0).round(2)
+    array([0.1, 0.9])
+    >>> cautious(np.array([0.0, 1.0]), np.array([0.5, 0.5]), column_error=1.0)
+    array([0.5, 0.5])
+    """
+    error, distance = float(np.hypot(column_error, TYPICAL_ERROR)), mix_distance(estimate, source_prior)
+    moved = min(error / distance, 1.0) if distance > 0 else 1.0
+    nearer: Floats = (1 - moved) * estimate + moved * source_prior
+    return nearer
 
 
 def _blended(
@@ -236,6 +271,20 @@ def _networks(
     of_target = np.concatenate([network_logits(layers, target) for layers in networks])
     layers = _scaled(joined([(1 / len(networks), layers) for layers in networks]), fitted, offset)
     return _Model(layers, fitted.scale * held_out + offset, fitted.scale * of_target + offset, np.zeros(n_classes))
+
+
+def _as_spread(layers: Layers, networks: _Model, target: Floats) -> Layers:
+    """A network whose logits spread over the target's rows at most as those of the calibrated ones do.
+
+    It has seen all source rows, so that none are left to calibrate it on.
+    """
+    spread, own = (
+        float(np.std(logits - logits.mean(axis=1, keepdims=True)))
+        for logits in (network_logits(networks.layers, target), network_logits(layers, target))
+    )
+    scale = min(spread / own, 1.0) if own > 0 else 1.0
+    weight, bias = layers[-1]
+    return [*layers[:-1], (scale * weight, scale * bias)]
 
 
 def _better(
