@@ -214,9 +214,9 @@ def main() -> None:
     )
     parser.add_argument(
         "--part",
-        choices=["development", "test", "new", "last", "tables", "final", "all"],
+        choices=["development", "test", "new", "last", "tables", "final", "unchanged", "unseen", "all"],
         default="all",
-        help="which sets and settings (new, last, tables, final: adapters only)",
+        help="which sets and settings (those between test and all: adapters and verdicts only)",
     )
     parser.add_argument("--sets", metavar="NAMES", help="sets of peers, joined by commas (default: those of --part)")
     parser.add_argument("--scores", type=Path, help="folder that keeps the base models' scores of peers for later runs")

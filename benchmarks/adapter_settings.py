@@ -1,8 +1,9 @@
 """The settings of the adapters: a source, a target with other class frequencies, and which of them are for development.
 
 A setting is a task and the share of the first half of the classes in the source; in the target it is the share of the
-second half. At 0.5 the class frequencies are equal. `DEVELOPMENT` and `TEST` were written down before any method was
-scored; methods were chosen on `DEVELOPMENT` alone. A task is drawn again for each seed.
+second half. At 0.5 the class frequencies are equal; a negative share is that of both domains; at 0 both have the rows
+that came. `DEVELOPMENT` and `TEST` were written down before any method was scored; methods were chosen on
+`DEVELOPMENT` alone. A task is drawn again for each seed.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import OneHotEncoder
 
+from benchmarks.adapter_studies import STUDIES, reviews, study
 from benchmarks.libraries import load
 from setminus.datasets.sources import Source, fetch
 from setminus.datasets.tabular import load_adult
@@ -134,11 +136,29 @@ FINAL: tuple[Setting, ...] = tuple(
     for name in ("mammographic", "phoneme", "ring", "satimage", "spambase", "twonorm", "vowel")
     for shift in (0.5, 0.7, 0.85)
 )
-"""Tables without a part in any choice; to be scored once, after the last change of a method. Names took turns between
+"""Tables without a part in any choice until they were scored; then for development. Names took turns between
 `TABLES` and `FINAL` in alphabetical order, of all tables of the package with 400 rows or more, at most 11 classes and a
 column to split by, that no other family has ("crx" is "australian")."""
+UNCHANGED: tuple[Setting, ...] = tuple(
+    (task, share)
+    for task in dict.fromkeys(task for task, _ in (*TABLES, *FINAL, *LAST, *NEW))
+    for share in (0.0, -0.8)
+    # a class of these has few rows
+    if share or task not in {"table penbased", "table satimage", "table vowel"}
+)
+"""More settings for development: the class frequencies are as they came, or 80/20 in both domains. In all others they
+are reversed, so that equal frequencies, the default where no estimate is trusted, are always half of the way."""
+UNSEEN: tuple[Setting, ...] = tuple(
+    (task, share)
+    for task in (
+        *(f"study {name}" for name in STUDIES),
+        *(f"reviews {pair}" for pair in ("amazon-movies", "movies-tweets", "tweets-amazon")),
+    )
+    for share in (0.5, 0.7, 0.85, 0.0)
+)
+"""Studies and sentences without a part in any choice; to be scored once, after the last change of a method."""
 SETTINGS = (*DEVELOPMENT, *TEST)
-AS_THEY_ARE = ("digits", "pixels", "words", "newsgroups")
+AS_THEY_ARE = ("digits", "pixels", "words", "newsgroups", "reviews")
 """Families whose features have one scale already; those of the others are standardised by the source."""
 
 
@@ -155,15 +175,17 @@ class Rows(NamedTuple):
 def rows_of(setting: Setting, seed: int) -> Rows:
     """The rows of a setting: half of the target's are seen without labels, the other half are scored."""
     task, shift = setting
-    rng = np.random.default_rng([seed, (*SETTINGS, *FURTHER, *NEW, *LAST, *TABLES, *FINAL).index(setting)])
+    known = (*SETTINGS, *FURTHER, *NEW, *LAST, *TABLES, *FINAL, *UNCHANGED, *UNSEEN)
+    rng = np.random.default_rng([seed, known.index(setting)])
     family, _, variant = task.partition(" ")
     (x_source, y_source), (x_target, y_target) = FAMILIES[family](variant, rng)
     n_classes = int(max(y_source.max(), y_target.max())) + 1
+    of_target = 1 - shift if shift > 0 else -shift
     # skada's simulation has its own shift
-    kept_source = _shifted(y_source, shift, n_classes, MAX_SOURCE, rng)
-    share = shift if family == "skada" else 1 - shift
-    kept_target = (
-        rng.permutation(len(y_target)) if family == "skada" else _shifted(y_target, share, n_classes, 2**62, rng)
+    shares = (shift, 0.0) if family == "skada" else (abs(shift), of_target)
+    kept_source, kept_target = (
+        _shifted(y, share, n_classes, most, rng) if share else rng.permutation(len(y))[:most]
+        for y, share, most in zip((y_source, y_target), shares, (MAX_SOURCE, 2**62), strict=True)
     )
     half = len(kept_target) // 2
     seen, scored = kept_target[:half][:MAX_SEEN], kept_target[half:][:MAX_SCORED]
@@ -501,6 +523,8 @@ FAMILIES: dict[str, Callable[[str, np.random.Generator], tuple[Domain, Domain]]]
     "contraceptive": _contraceptive,
     "telescope": _telescope,
     "table": _table,
+    "study": study,
+    "reviews": reviews,
 }
 PARTS: dict[str, tuple[Setting, ...]] = {
     "development": DEVELOPMENT,
@@ -509,6 +533,8 @@ PARTS: dict[str, tuple[Setting, ...]] = {
     "last": LAST,
     "tables": TABLES,
     "final": FINAL,
+    "unchanged": UNCHANGED,
+    "unseen": UNSEEN,
     "all": (*SETTINGS, *NEW, *LAST),
 }
 """The settings of a part; those of `FURTHER` are in none."""

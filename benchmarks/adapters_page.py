@@ -16,10 +16,11 @@ from setminus.records import read_records
 Record = dict[str, Any]
 
 AUTO, CORRECTED, SOURCE_ONLY = "setminus auto", "logistic regression + EM", "setminus source_only"
+PLAIN = "logistic regression"
 SHORT = {
     AUTO: "auto",
     SOURCE_ONLY: "source only",
-    "logistic regression": "LR",
+    PLAIN: "LR",
     CORRECTED: "LR + EM",
     "skada MMDTarSReweight": "MMDTarS",
     "skada CORAL": "CORAL",
@@ -35,9 +36,11 @@ SHORT = {
 """The methods of the tables of single settings, and their heads there."""
 TITLES = {
     "test": "Settings for test",
+    "unseen": "Studies and reviews",
     "new": "New data",
     "last": "Newest data",
     "final": "Tables",
+    "unchanged": "Class frequencies that did not change",
     "development": "Settings for development",
 }
 """The parts of the settings, in the order of the page."""
@@ -67,12 +70,16 @@ def build(results: Path, docs: Path) -> list[Path]:
 def write(records: Sequence[Record], verdicts: Sequence[Record] = ()) -> str:
     """The page as Markdown, from the records of ``adapters`` and of ``verdicts``."""
     frame = to_frame(records).drop_duplicates(["name", "task", "shift", "seed"], keep="last")
-    frame["setting"] = (
-        frame["task"] + ", " + frame["shift"].map(lambda share: f"{100 * share:.0f}/{100 - 100 * share:.0f}")
-    )
+    frame["setting"] = frame["task"] + ", " + frame["shift"].map(_shift)
     parts = {part: _part(frame[frame["part"] == part]) for part in TITLES}
     found = {"parts": parts, "titles": TITLES, "verdicts": judged(verdicts), "heads": VERDICT_HEADS}
     return render(Path(__file__).parent / "adapters.md.j2", **found, limit=100 * LIMIT)
+
+
+def _shift(share: float) -> str:
+    if not share:
+        return "as they came"
+    return f"{100 * abs(share):.0f}/{100 - 100 * abs(share):.0f}" + (" in both" if share < 0 else "")
 
 
 def complete(frame: pd.DataFrame) -> pd.DataFrame:
@@ -105,7 +112,7 @@ def _part(frame: pd.DataFrame) -> dict[str, Any] | None:
         accuracy = means(frame, seeds_of[name])
         row = [name, str(len(seeds_of[name])), f"{100 * accuracy[name].mean():.1f}"]
         row.append("" if name == AUTO else f"{100 * accuracy[AUTO].mean():.1f}")
-        for other in (CORRECTED, SOURCE_ONLY):
+        for other in (CORRECTED, SOURCE_ONLY, PLAIN):
             row += _below(accuracy[name] - accuracy[other]) if other in accuracy and name != other else ["", ""]
         summary.append([*row, f"{seconds[name]:.1f}"])
     shown = pd.DataFrame({name: own_means[name] for name in SHORT if name in own_means})

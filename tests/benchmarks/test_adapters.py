@@ -45,8 +45,8 @@ def adapters():
 def test_the_page_counts_the_settings_that_are_below():
     page = write(made(auto=(0.75, 0.8)))
     # seeds, mean; worst less LR + EM, one setting below; worst less source only, none below; median seconds
-    assert "| setminus auto | 3 | 77.6 |  | -5.0 | 1 | +10.0 | 0 | 3.0 |" in page
-    assert "| setminus auto | 3 | 80.1 |  | +0.0 | 0 | +10.0 | 0 | 3.0 |" in write(made(auto=(0.8, 0.8)))
+    assert "| setminus auto | 3 | 77.6 |  | -5.0 | 1 | +10.0 | 0 |  |  | 3.0 |" in page
+    assert "| setminus auto | 3 | 80.1 |  | +0.0 | 0 | +10.0 | 0 |  |  | 3.0 |" in write(made(auto=(0.8, 0.8)))
     assert "## The verdict" not in page
 
 
@@ -67,7 +67,7 @@ def test_methods_are_compared_on_the_seeds_that_both_have():
     page = write(first)
     # 80.0 for ours on seed 0, and 80.1 on three; no one seed of the others is compared with three of ours
     assert "| logistic regression + EM | 1 | 75.0 | 80.0 |" in page
-    assert "| setminus auto | 3 | 80.1 |  |  |  | +10.0 | 0 | 3.0 |" in page
+    assert "| setminus auto | 3 | 80.1 |  |  |  | +10.0 | 0 |  |  | 3.0 |" in page
 
 
 def test_no_setting_is_in_both_halves_and_each_half_has_every_kind_of_shift():
@@ -81,14 +81,19 @@ def test_no_setting_is_in_both_halves_and_each_half_has_every_kind_of_shift():
         SETTINGS,
         TABLES,
         TEST,
+        UNCHANGED,
+        UNSEEN,
         part_of,
     )
 
     assert not {*DEVELOPMENT, *FURTHER} & {*TEST}
     assert not {task for task, _ in (*DEVELOPMENT, *FURTHER)} & {task for task, _ in TEST}
     assert len(SETTINGS) == len({*SETTINGS}) >= 24
-    assert {task.split()[0] for task, _ in (*SETTINGS, *FURTHER, *NEW, *LAST, *TABLES, *FINAL)} == {*FAMILIES}
+    assert {task.split()[0] for task, _ in (*SETTINGS, *FURTHER, *NEW, *LAST, *TABLES, *FINAL, *UNSEEN)} == {*FAMILIES}
     # not even a family had a part in a choice
+    before = (*SETTINGS, *FURTHER, *NEW, *LAST, *TABLES, *FINAL, *UNCHANGED)
+    assert not {task.split()[0] for task, _ in UNSEEN} & {task.split()[0] for task, _ in before}
+    assert not {task for task, _ in TEST} & {task for task, _ in UNCHANGED}
     assert not {task.split()[0] for task, _ in (*NEW, *LAST)} & {task.split()[0] for task, _ in (*SETTINGS, *FURTHER)}
     assert not {task for task, _ in NEW} & {task for task, _ in LAST}
     assert not {task for task, _ in TABLES} & {task for task, _ in FINAL}
@@ -110,6 +115,24 @@ def test_the_target_has_the_mix_of_the_source_turned_round_and_scored_rows_are_n
     again = rows_of(setting, seed=0)
     assert np.array_equal(rows.X, again.X)
     assert not np.array_equal(rows.X[:5], rows_of(setting, seed=1).X[:5])
+
+
+@pytest.mark.parametrize("share", [-0.8, 0.0])
+def test_the_class_frequencies_may_be_those_of_the_source_or_as_they_came(share, monkeypatch):
+    from benchmarks import adapter_settings
+
+    def family(variant, rng):
+        x = rng.normal(size=(6_000, 3))
+        return (x[:3_000], np.arange(3_000) % 10 % 3 % 2), (x[3_000:], np.arange(3_000) % 10 % 3 % 2)
+
+    setting = ("made a", share)
+    monkeypatch.setitem(adapter_settings.FAMILIES, "made", family)
+    monkeypatch.setattr(adapter_settings, "UNSEEN", (setting,))
+    rows = adapter_settings.rows_of(setting, seed=0)
+    expected = 0.8 if share else 0.7
+    for labels in (rows.y[rows.sample_domain > 0], rows.labels):
+        assert np.mean(labels == 0) == pytest.approx(expected, abs=0.05)
+    assert np.sum(rows.sample_domain > 0) == pytest.approx(adapter_settings.MAX_SOURCE, abs=1)
 
 
 def test_a_run_goes_on_where_it_was(adapters, tmp_path, monkeypatch):
