@@ -29,6 +29,7 @@ from benchmarks.resuming import existing_keys
 from benchmarks.rlsbench import rlsbench
 from setminus.adaptation.adapter import OrthogonalAdapter
 from setminus.adaptation.label_shift import calibrator, class_frequencies, maximum_likelihood_prior
+from setminus.adaptation.prior_correction import PriorCorrectedClassifier
 from setminus.records import append_record
 
 Key = tuple[str, float, str, int]
@@ -114,6 +115,11 @@ def _logistic_em(rows: Rows, seed: int) -> NDArray[np.int64]:
     return (calibrated.proba(model.predict_log_proba(rows.scored)) * target / prior).argmax(axis=1)
 
 
+def _corrected(rows: Rows, seed: int) -> NDArray[np.int64]:
+    model = PriorCorrectedClassifier(LogisticRegression(max_iter=1000), random_state=seed)
+    return model.fit(rows.X, rows.y, sample_domain=rows.sample_domain).predict(rows.scored)
+
+
 def _quapy_emq(rows: Rows, seed: int) -> NDArray[np.int64]:
     """QuaPy's EMQ, whose estimate corrects the same logistic regression."""
     load("quapy", "quapy")
@@ -154,6 +160,7 @@ METHODS: dict[str, Predict] = {
     "logistic regression": _logistic,
     "logistic regression + EM": _logistic_em,
     "logistic regression + QuaPy EMQ": _quapy_emq,
+    "setminus corrected": _corrected,
     "SVC": partial(_skada, method=""),
     "skada CORAL": partial(_skada, method="CORALAdapter"),
     "skada OTMapping": partial(_skada, method="OTMappingAdapter"),

@@ -22,6 +22,7 @@ SHORT = {
     SOURCE_ONLY: "source only",
     PLAIN: "LR",
     CORRECTED: "LR + EM",
+    "setminus corrected": "corrected",
     "skada MMDTarSReweight": "MMDTarS",
     "skada CORAL": "CORAL",
     "skada OTMapping": "OT",
