@@ -248,6 +248,20 @@ def test_an_extreme_estimate_by_a_column_that_moved_costs_little(adapter):
     assert model.score(target, labels) > alone.score(target, labels) - 0.02
 
 
+def test_weak_columns_of_a_target_without_another_mix_keep_the_frequencies_of_the_source(adapter):
+    """With equal frequencies nearly half of the rows would be taken for the rare class."""
+    rng = np.random.default_rng(3)
+    y, labels = mixed(1_500, 0.25, rng), mixed(1_500, 0.25, rng)
+    x, target = (0.15 * codes[:, None] + rng.normal(size=(len(codes), 12)) for codes in (y, labels))
+    target += 0.3 * rng.normal(size=12)
+    X, Y, domain = rows(x, y, target)
+    model = adapter(**FEW_STEPS).fit(X, Y, sample_domain=domain)
+    assert model.evidence_["trust"] < 0.5
+    assert model.evidence_["unchanged"] > 0.3
+    equal = model.set_params(predict_prior="equal").score(target, labels)
+    assert model.set_params(predict_prior="auto").score(target, labels) > equal + 0.05
+
+
 def test_predictions_are_for_the_target_unless_asked_for_equal_frequencies(adapter):
     x, y, target, _ = weak()
     model = adapter(steps=20).fit(*rows(x, y, target))

@@ -4,8 +4,9 @@ Two predictions are made. The *corrected* one is for the case that only the clas
 regression, calibrated out of fold, for the frequencies that EM estimates, moved toward the source's by one error of the
 estimate; networks replace it, or are averaged with it, as far as they predict held-out source rows, weighted to the
 estimate, better. The *uncorrected* one is for the case that the features changed and the estimate cannot be trusted:
-linear model and networks for equal class frequencies, adapted if adaptation passes its checks, averaged with a network
-of all source rows. The evidence for the first case, from 0 to 1, is the weight of the first.
+linear model and networks, adapted if adaptation passes its checks, averaged with a network of all source rows. It
+assumes equal class frequencies, or those of the source where the estimates hardly differ from them. The evidence for
+the first case, from 0 to 1, is the weight of the first.
 """
 
 from __future__ import annotations
@@ -61,6 +62,9 @@ MAX_SCALE_RATIO = 10.0
 """Columns whose deviations are all within this factor of the median are taken to have one unit."""
 TYPICAL_ERROR = 0.1
 """The error of an estimate of the class frequencies beside that by shifts of single columns, as a distance."""
+LITTLE_SHIFT = 0.3
+"""An estimated change of the class frequencies below it, as a distance, counts as none, in proportion: where every
+model estimates a small one, the uncorrected model assumes frequencies near the source's instead of equal ones."""
 SINGLE = 1 / 3
 """The weight of the network of all source rows in the uncorrected model: models of folds have seen fewer rows, and
 where features moved far, each model errs in its own way."""
@@ -192,13 +196,15 @@ def choose(
     }
     corrected = _linear(plain, prior, _log(used(estimate)))
     uncorrected = _linear(strong, prior, equal if known is None else _log(known))
+    estimates = [estimate, found.estimate]
     names, reason = ["linear", "linear"], "few rows"
     if np.bincount(codes).min() >= MIN_ROWS:
         folds = list(source_folds(codes, FOLDS, seed))
         networks = _networks(trainer.fold_networks(folds), folds, x, codes, target)
         reason = ""
+        estimates.append(_estimated(networks, prior))
         if found.trust > 0:
-            own = used(_estimated(networks, prior))
+            own = used(estimates[-1])
             names[0], corrected, evidence["held_out_gain"] = _better(corrected, networks, codes, prior, own)
         if found.trust < 1:
             base = uncorrected
@@ -210,6 +216,9 @@ def choose(
             single = _as_spread(trainer.single(), networks, target)
             layers = joined([(1 - SINGLE, uncorrected.layers), (SINGLE, single)])
             uncorrected = replace(uncorrected, layers=layers)
+    if known is None:
+        evidence["unchanged"] = _unchanged(estimates, prior)
+        uncorrected = replace(uncorrected, log_prior=evidence["unchanged"] * np.log(prior))
     return _blended(corrected, uncorrected, names, reason, evidence, target)
 
 
@@ -230,6 +239,11 @@ def cautious(estimate: Floats, source_prior: Floats, column_error: float) -> Flo
     moved = min(error / distance, 1.0) if distance > 0 else 1.0
     nearer: Floats = (1 - moved) * estimate + moved * source_prior
     return nearer
+
+
+def _unchanged(estimates: Sequence[Floats], prior: Floats) -> float:
+    """From 1, if all estimates of the class frequencies are the source's, to 0, if one is far from them."""
+    return max(1 - max(mix_distance(one, prior) for one in estimates) / LITTLE_SHIFT, 0.0)
 
 
 def _blended(

@@ -188,6 +188,8 @@ class AdaptationEvidence:
         How far the model trusts the estimate, from 0 to 1, where it checks that itself.
     unexplained : float, optional
         The part of the difference between the predictions for both tables that the estimate does not explain.
+    column_error : float, optional
+        The error of the estimate by shifts of single columns.
     """
 
     method: str
@@ -208,6 +210,7 @@ class AdaptationEvidence:
     assumed: ArrayLike | None = None
     trust: float | None = None
     unexplained: float | None = None
+    column_error: float | None = None
 
     @property
     def used(self) -> ArrayLike:
@@ -391,11 +394,13 @@ def _estimates_agree(evidence: AdaptationEvidence) -> Finding:
 
 def _estimate_trusted(evidence: AdaptationEvidence) -> Finding:
     trust, unexplained = evidence.trust or 0.0, evidence.unexplained or 0.0
+    error = evidence.column_error or 0.0
     return _finding(
         "other class frequencies explain the target's predictions",
         "ok" if trust == 1 else "warn",
         f"the estimate has a weight of {_percent(trust)}; it leaves {_percent(unexplained)} of the difference between "
-        "the tables unexplained",
+        f"the tables unexplained, and shifts of single columns could make it wrong by {_percent(min(error, 1.0))} of "
+        "the rows",
         "The features changed as well. The model relies less on the estimate; label some target rows to check it.",
     )
 

@@ -357,6 +357,7 @@ def compared(domains: Domains, corrected: PriorCorrectedClassifier, model: Any, 
         assumed=None if kept is None else assumed,
         trust=kept and kept["trust"],
         unexplained=kept and kept["unexplained"],
+        column_error=kept and kept["column_error"],
     )
     mixes = {"source": evidence.source_mix, "target, estimated": used}
     if (_shrunk(model) or kept) and "the model" in estimates:
