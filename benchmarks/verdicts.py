@@ -22,7 +22,15 @@ from benchmarks.adapters_page import VERDICT_HEADS, judged
 from benchmarks.provenance import provenance
 from benchmarks.resuming import existing_keys
 from setminus.adaptation.prior_correction import PriorCorrectedClassifier
-from setminus.commands.adapt import AdaptConfig, AdaptMethod, compared, corrected_model, fitted, requested_model
+from setminus.commands.adapt import (
+    AdaptConfig,
+    AdaptMethod,
+    automatic_model,
+    compared,
+    corrected_model,
+    fitted,
+    requested_model,
+)
 from setminus.commands.table_roles import Domains
 from setminus.records import append_record, read_records
 
@@ -61,11 +69,14 @@ def measured(setting: Setting, methods: Sequence[AdaptMethod], seed: int) -> Ite
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         corrected: PriorCorrectedClassifier = fitted(corrected_model(AdaptConfig("", "", "", seed=seed)), domains)
+        automatic = fitted(automatic_model(AdaptConfig("", "", "", seed=seed)), domains)
         for method in methods:
             start = time.perf_counter()
-            model = fitted(requested_model(AdaptConfig("", "", "", method=method, seed=seed)), domains)
+            model = automatic
+            if method != "auto":
+                model = fitted(requested_model(AdaptConfig("", "", "", method=method, seed=seed)), domains)
             # the model stands for another seed: that check never advises against a model, and doubles the time
-            metrics = compared(domains, corrected, model, model)
+            metrics = compared(domains, corrected, model, model, None if method == "auto" else automatic)
             models = {"source only": corrected.classifier_, "corrected": corrected, "adapted": model}
             accuracy = {name: float(np.mean(one.predict(rows.scored) == truth)) for name, one in models.items()}
             yield {

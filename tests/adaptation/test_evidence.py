@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from setminus.adaptation.evidence import (
+    AGREES,
     HELPS,
     AdaptationEvidence,
     TargetScores,
@@ -79,6 +80,17 @@ def test_a_class_that_the_model_misses_in_its_estimate_too_is_lost_where_another
     lost = adaptation_findings(replace(GOOD, **alike, least=[0.1, 0.3]))
     assert {one.name for one in lost if one.status == "fail"} == {"every class is predicted"}
     assert adaptation_verdict(lost).recommended == "corrected"
+
+
+@pytest.mark.parametrize(("agreement", "recommended"), [(0.45, "auto"), (0.55, "adapted")])
+def test_a_trained_model_is_judged_by_its_agreement_with_auto_and_by_nothing_else(agreement, recommended):
+    found = adaptation_findings(replace(GOOD, agreement_with_auto=agreement))
+    assert adaptation_verdict(found).recommended == recommended
+    assert [one.status for one in found if one.name == AGREES] == ["ok" if recommended == "adapted" else "fail"]
+    # a check that decides where there is no such comparison
+    lost = adaptation_findings(replace(GOOD, agreement_with_auto=agreement, decided=[0.02, 0.98]))
+    assert adaptation_verdict(lost).recommended == recommended
+    assert adaptation_verdict(adaptation_findings(replace(GOOD, decided=[0.02, 0.98]))).recommended == "corrected"
 
 
 @pytest.mark.parametrize(("trust", "status"), [(1.0, "fail"), (0.0, "warn")])

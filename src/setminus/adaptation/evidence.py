@@ -13,7 +13,7 @@ from setminus.adaptation.adapter_parameters import WITH_PRIOR
 from setminus.adaptation.label_shift import class_frequencies, mix_distance
 from setminus.auditing.diagnosis import Finding, Status, grade
 
-__all__ = ["AdaptationEvidence", "TargetScores", "Verdict", "adaptation_findings", "adaptation_verdict"]
+__all__ = ["AGREES", "AdaptationEvidence", "TargetScores", "Verdict", "adaptation_findings", "adaptation_verdict"]
 
 # pairs of thresholds: a check warns above the first and fails above the second
 DRIFT = (0.05, 0.5)
@@ -36,11 +36,16 @@ MIN_SHARE, MISSING_CLASS = 0.02, 0.1
 recall on labelled rows, is below the second times what it should be."""
 MIN_TRUST = 0.5
 """Below it, predictions need not follow the estimate of the class frequencies."""
+MIN_AGREEMENT = 0.5
+"""The least agreement beyond chance with the model of the method "auto", on target rows. That one is rarely far below a
+model without adaptation: a network that contradicts it has usually aligned classes wrongly. Chosen on the development
+settings of ``python -m benchmarks verdicts``."""
 MIN_RECALL_ROWS = 10
 """Labelled rows of a class from which its recall is judged."""
 SIGNIFICANCE = 0.05
 DRAWS = 2_000
 HELPS = "adaptation improves the accuracy on labelled target rows"
+AGREES = "its predictions agree with those of the method auto"
 DECISIVE = frozenset(
     {
         "rows of a class differ between the tables",
@@ -48,8 +53,9 @@ DECISIVE = frozenset(
         "the adapted model's mean probabilities agree with the estimate",
     }
 )
-"""Checks that, if they fail, advise against the adapted model. Different predictions by another seed do not: on the
-settings for development, adaptation helped in two of the six where that check failed."""
+"""Checks that, if they fail, advise against "auto" and "corrected". Other methods have one such check, `AGREES`, which
+was right more often than these. Different predictions by another seed do not: on the settings for development,
+adaptation helped in two of the six where that check failed."""
 
 
 @dataclass(frozen=True)
@@ -190,6 +196,8 @@ class AdaptationEvidence:
         The part of the difference between the predictions for both tables that the estimate does not explain.
     column_error : float, optional
         The error of the estimate by shifts of single columns.
+    agreement_with_auto : float, optional
+        The agreement beyond chance of the predictions with those of the method "auto", for methods that train.
     """
 
     method: str
@@ -211,6 +219,7 @@ class AdaptationEvidence:
     trust: float | None = None
     unexplained: float | None = None
     column_error: float | None = None
+    agreement_with_auto: float | None = None
 
     @property
     def used(self) -> ArrayLike:
@@ -237,7 +246,11 @@ class AdaptationEvidence:
             "decided_distance": mix_distance(self.expected, self.decided),
             "corrected_distance": mix_distance(self.corrected, self.decided),
             "agreement": self.agreement,
-        } | ({} if self.trust is None else {"trust": self.trust})
+        } | {
+            name: value
+            for name, value in (("trust", self.trust), ("agreement_with_auto", self.agreement_with_auto))
+            if value is not None
+        }
 
 
 def adaptation_findings(evidence: AdaptationEvidence, scores: TargetScores | None = None) -> tuple[Finding, ...]:
@@ -261,6 +274,7 @@ def adaptation_findings(evidence: AdaptationEvidence, scores: TargetScores | Non
         _estimates_agree(evidence) if evidence.trust is None else _estimate_trusted(evidence),
         *([_predictions_agree(evidence)] if _follows_estimate(evidence) else []),
         _every_class_predicted(evidence),
+        *([] if evidence.agreement_with_auto is None else [_agrees(evidence.agreement_with_auto)]),
         _stable(evidence),
     ]
     if scores is not None:
@@ -278,7 +292,7 @@ class Verdict:
     ----------
     text : str
     recommended : str
-        The model to use: "adapted", or the name of one without adaptation.
+        The model to use: "adapted", "auto" for that of the method "auto", or the name of one without adaptation.
     """
 
     text: str
@@ -307,7 +321,9 @@ def adaptation_verdict(findings: tuple[Finding, ...], scores: TargetScores | Non
     helps = next((finding.status for finding in findings if finding.name == HELPS), None)
     others = [finding for finding in findings if finding.name != HELPS and finding.status != "ok"]
     failed = "; ".join(finding.name for finding in others if finding.status == "fail")
-    decisive = "; ".join(finding.name for finding in others if finding.status == "fail" and finding.name in DECISIVE)
+    judged = any(finding.name == AGREES for finding in findings)
+    names, better = ({AGREES}, "auto") if judged else (DECISIVE, "corrected")
+    decisive = "; ".join(finding.name for finding in others if finding.status == "fail" and finding.name in names)
     weak = "; ".join(finding.name for finding in others)
     if helps == "fail" and scores is not None:
         return Verdict(
@@ -318,7 +334,7 @@ def adaptation_verdict(findings: tuple[Finding, ...], scores: TargetScores | Non
         weak = f" Weak checks: {weak}." if weak else ""
         return Verdict(f"Adaptation improves the accuracy on labelled target rows.{weak}", "adapted")
     if decisive:
-        return Verdict(f"Do not use it. Failed checks: {decisive}. Use the corrected model instead.", "corrected")
+        return Verdict(f"Do not use it. Failed checks: {decisive}. Use the {better} model instead.", better)
     if failed:
         return Verdict(f"Not reliable yet. Failed checks: {failed}.", "adapted")
     if weak:
@@ -438,6 +454,15 @@ def _every_class_predicted(evidence: AdaptationEvidence) -> Finding:
         f"{_percent(shares[rarest])} of the target rows are predicted as {evidence.classes[rarest]!r}, and by the "
         f"estimates {_percent(expected[rarest])} or more are of this class",
         "If the target has rows of this class, do not rely on the model.",
+    )
+
+
+def _agrees(agreement: float) -> Finding:
+    return _finding(
+        AGREES,
+        "ok" if agreement >= MIN_AGREEMENT else "fail",
+        f"their agreement on target rows is {agreement:.2f}; 1 is the same prediction for every row, 0 is chance",
+        "Use --method auto, or label some target rows to find out which of the two is right.",
     )
 
 

@@ -32,6 +32,7 @@ __all__ = [
     "adapt",
     "adapt_tables",
     "another_seed",
+    "automatic_model",
     "compared",
     "corrected_model",
     "fitted",
@@ -242,13 +243,17 @@ def _adapt(config: AdaptConfig, seconds: dict[str, float], command: str) -> tupl
         fitted(model, domains)
     with tracked("adapt once more, with another seed"):
         other = another_seed(model, domains, config.seed)
+    automatic = None
+    if config.method not in ("auto", "corrected"):
+        with tracked("adapt by auto, to compare"):
+            automatic = fitted(automatic_model(config), domains)
     record = run_record(
         "adapt",
         "adapted_table",
         config,
         command=command,
         task=domains.about,
-        metrics=compared(domains, corrected, model, other),
+        metrics=compared(domains, corrected, model, other, automatic),
         steps=seconds,
         packages=("pyarrow", "torch"),
     )
@@ -273,6 +278,13 @@ def requested_model(config: AdaptConfig) -> Any:
     )
     check_parameters(adapter.get_params())
     return adapter
+
+
+def automatic_model(config: AdaptConfig) -> Any:
+    """The model of the method "auto", beside which the others are judged."""
+    from setminus.adaptation.adapter import OrthogonalAdapter
+
+    return OrthogonalAdapter(steps=config.steps, random_state=config.seed)
 
 
 def corrected_model(config: AdaptConfig) -> PriorCorrectedClassifier:
@@ -306,7 +318,9 @@ def another_seed(model: Any, domains: Domains, seed: int) -> Any:
     return fitted(clone(model).set_params(random_state=(seed + 1) % N_SEEDS), domains)
 
 
-def compared(domains: Domains, corrected: PriorCorrectedClassifier, model: Any, other: Any) -> Record:
+def compared(
+    domains: Domains, corrected: PriorCorrectedClassifier, model: Any, other: Any, automatic: Any = None
+) -> Record:
     """Compare an adapted model with models without adaptation: class frequencies, accuracy where known, the checks.
 
     Parameters
@@ -316,12 +330,15 @@ def compared(domains: Domains, corrected: PriorCorrectedClassifier, model: Any, 
         The model of the source, `classifier_`, and its correction.
     model, other : classifier
         The adapted model, and the same with another seed.
+    automatic : classifier, optional
+        The model of the method "auto", if that is another one.
 
     Returns
     -------
     dict
         The metrics of a record.
     """
+    from setminus.adaptation.automatic import agreement_beyond_chance
     from setminus.adaptation.evidence import AdaptationEvidence, TargetScores, adaptation_findings, adaptation_verdict
     from setminus.adaptation.label_shift import class_frequencies
 
@@ -336,6 +353,8 @@ def compared(domains: Domains, corrected: PriorCorrectedClassifier, model: Any, 
         "corrected": corrected.predict_proba(domains.target).argmax(axis=1),
         "adapted": delivered.argmax(axis=1),
     }
+    if automatic is not None:
+        decided["auto"] = automatic.predict_proba(domains.target).argmax(axis=1)
     after, again = decided["adapted"], other.predict_proba(domains.target).argmax(axis=1)
     auc, auc_error = _domain_auc(domains, used)
     evidence = AdaptationEvidence(
@@ -358,17 +377,19 @@ def compared(domains: Domains, corrected: PriorCorrectedClassifier, model: Any, 
         trust=kept and kept["trust"],
         unexplained=kept and kept["unexplained"],
         column_error=kept and kept["column_error"],
+        agreement_with_auto=None if automatic is None else agreement_beyond_chance(after, decided["auto"]),
     )
     mixes = {"source": evidence.source_mix, "target, estimated": used}
     if (_shrunk(model) or kept) and "the model" in estimates:
         mixes["target, assumed"] = model.target_prior_ if hasattr(model, "method") else model.assumed_prior_
     mixes |= {"target, decided": evidence.decided}
-    mixes |= {f"target, decided by {name}": frequencies(decided[name]) for name in ("source only", "corrected")}
+    others = [name for name in decided if name != "adapted"]
+    mixes |= {f"target, decided by {name}": frequencies(decided[name]) for name in others}
     mixes |= {f"estimated by {name}": mix for name, mix in list(estimates.items())[1:]}
     scores = None
     if len(domains.labelled):
         right = {name: int(np.sum(codes[domains.labelled] == domains.truth)) for name, codes in decided.items()}
-        reference = max(("source only", "corrected"), key=lambda name: right[name])
+        reference = max(others, key=lambda name: right[name])
         both = (decided[reference][domains.labelled], after[domains.labelled])
         scores = TargetScores.of(domains.truth, *both, n_classes, reference)
         mixes["target, labelled rows"] = scores.mix

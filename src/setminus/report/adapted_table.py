@@ -19,7 +19,7 @@ HEADINGS = {
 }
 COMPARED = (
     "Source only: logistic regression on the source rows. Corrected: its calibrated probabilities, for the class "
-    "frequencies of the target. Adapted: the model of this page."
+    "frequencies of the target. Adapted: the model of this page. Auto, where it is shown: the model of --method auto."
 )
 EARLIER = "The model without adaptation was trained on four fifths of the source rows."
 """The models of the comparison; records of earlier versions have another one."""
