@@ -132,7 +132,12 @@ def test_json_and_quiet(command, files, tmp_path):
     assert done.err == ""
     record = json.loads(done.out)
     assert record == json.loads((tmp_path / "m.adaptation.json").read_text())
-    assert record["config"]["method"] == "dann" and record["metrics"]["accuracy"] == {}
+    metrics = record["metrics"]
+    assert record["config"]["method"] == "dann" and metrics["accuracy"] == {}
+    # another method is judged beside the default one
+    assert set(metrics["predicted"]) == {"source only", "corrected", "adapted", "auto"}
+    assert metrics["measures"]["agreement_with_auto"] <= 1
+    assert (metrics["recommended"] == "auto") == (metrics["measures"]["agreement_with_auto"] < 0.5)
     assert (tmp_path / "m.report.html").is_file()
     done = adapt(command, files, tmp_path / "m.skops", "b.csv", "--quiet", "--force")
     assert (done.code, done.out, done.err) == (0, "", "")
