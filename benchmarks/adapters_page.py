@@ -11,7 +11,7 @@ import pandas as pd
 from setminus_paper.pages import render
 from setminus_paper.tables import to_frame
 
-from setminus.adaptation.evidence import AGREES
+from setminus.adaptation.evidence import AGREES, DECISIVE
 from setminus.records import read_records
 
 Record = dict[str, Any]
@@ -154,6 +154,7 @@ WARNS: dict[str, Callable[[Record], bool]] = {
     "any failed check (earlier)": lambda metrics: any(
         status == "fail" and name not in LATER for name, status in metrics["findings"].items()
     ),
+    "three checks (before)": lambda metrics: any(metrics["findings"].get(name) == "fail" for name in DECISIVE),
     "recommends another model": lambda metrics: metrics["recommended"] != "adapted",
 }
 """When a verdict counts as a warning."""

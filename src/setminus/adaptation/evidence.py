@@ -13,7 +13,15 @@ from setminus.adaptation.adapter_parameters import WITH_PRIOR
 from setminus.adaptation.label_shift import class_frequencies, mix_distance
 from setminus.auditing.diagnosis import Finding, Status, grade
 
-__all__ = ["AGREES", "AdaptationEvidence", "TargetScores", "Verdict", "adaptation_findings", "adaptation_verdict"]
+__all__ = [
+    "AGREES",
+    "DECISIVE",
+    "AdaptationEvidence",
+    "TargetScores",
+    "Verdict",
+    "adaptation_findings",
+    "adaptation_verdict",
+]
 
 # pairs of thresholds: a check warns above the first and fails above the second
 DRIFT = (0.05, 0.5)
