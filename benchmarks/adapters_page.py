@@ -42,10 +42,9 @@ TITLES = {
     "new": "New data",
     "last": "Newest data",
     "final": "Tables",
-    "unchanged": "Class frequencies that did not change",
     "development": "Settings for development",
 }
-"""The parts of the settings, in the order of the page."""
+"""The parts of the settings, in the order of the page; "unchanged" is summed up in where-auto-fails.md."""
 LIMIT = 0.02
 """How far below another method is counted; a smaller difference is neither harm nor help."""
 VERDICT_HEADS = [
