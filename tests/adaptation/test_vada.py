@@ -14,7 +14,7 @@ from setminus.nn.networks import (  # noqa: E402
     mlp,
     seeded,
 )
-from setminus.nn.passes import adam, autocast  # noqa: E402
+from setminus.nn.passes import adam  # noqa: E402
 
 LABELS = torch.tensor([0, 1, 2, 0])
 
@@ -131,7 +131,7 @@ def test_the_encoder_meets_the_discriminator_after_its_update():
 def test_under_one_autocast_too():
     """Autocast remembers weights it has cast: an update within it must be seen nevertheless."""
     networks, (source, target) = seeded(0, small), images()
-    with autocast("bf16-mixed"):
+    with torch.autocast("cpu", torch.bfloat16):
         low = vada_step(networks, source, LABELS, target, updater(networks, lr=0.1))
     networks = seeded(0, small)
     full = vada_step(networks, source, LABELS, target, updater(networks, lr=0.1))

@@ -182,10 +182,7 @@ def choose(
     found = prior_evidence(strong, x, codes, target, seed)
     of_target = log_softmax(target @ plain.weight + plain.bias, axis=1)
     estimate = maximum_likelihood_prior(np.exp(of_target), prior) if known is None else known
-
-    def used(estimate: Floats) -> Floats:
-        return cautious(estimate, prior, found.column_error) if known is None else known
-
+    used = cautious(estimate, prior, found.column_error) if known is None else known
     evidence: dict[str, Any] = {
         "estimate": estimate.tolist(),
         "shift": mix_distance(estimate, prior),
@@ -194,7 +191,7 @@ def choose(
         "column_error": found.column_error,
         "trust": found.trust,
     }
-    corrected = _linear(plain, prior, _log(used(estimate)))
+    corrected = _linear(plain, prior, _log(used))
     uncorrected = _linear(strong, prior, equal if known is None else _log(known))
     estimates = [estimate, found.estimate]
     names, reason = ["linear", "linear"], "few rows"
@@ -204,8 +201,7 @@ def choose(
         reason = ""
         estimates.append(_estimated(networks, prior))
         if found.trust > 0:
-            own = used(estimates[-1])
-            names[0], corrected, evidence["held_out_gain"] = _better(corrected, networks, codes, prior, own)
+            names[0], corrected, evidence["held_out_gain"] = _better(corrected, networks, codes, prior)
         if found.trust < 1:
             base = uncorrected
             names[1], uncorrected = _steadier(base, networks, codes, prior)
@@ -301,17 +297,15 @@ def _as_spread(layers: Layers, networks: _Model, target: Floats) -> Layers:
     return [*layers[:-1], (scale * weight, scale * bias)]
 
 
-def _better(
-    linear: _Model, networks: _Model, codes: Codes, prior: Floats, own: Floats
-) -> tuple[str, _Model, tuple[float, float]]:
-    """The model to correct; `own` are the frequencies that the networks estimate.
+def _better(linear: _Model, networks: _Model, codes: Codes, prior: Floats) -> tuple[str, _Model, tuple[float, float]]:
+    """The model to correct, for the estimate of the linear model: the checks are of that one.
 
     Under a change of the class frequencies alone, the weighted loss of held-out source rows estimates that of target
     rows without bias.
     """
     gain, error = _gain(linear, networks, codes, prior)
     if gain > CLEARLY_BETTER * error:
-        return "networks", _Model(networks.layers, networks.held_out, networks.target, _log(own)), (gain, error)
+        return "networks", _Model(networks.layers, networks.held_out, networks.target, linear.log_prior), (gain, error)
     if gain > BETTER * error:
         return "average", _averaged(linear, networks, linear.log_prior), (gain, error)
     return "linear", linear, (gain, error)
