@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks import textured
 from setminus.datasets.colored_digits import ColoredDigits
 from setminus.datasets.images import Bytes, resize
 from setminus.datasets.split import Split
@@ -33,7 +34,8 @@ N_SHOWN = 6
 CELL_SHARES = {"development": (0.95, 0.9), "independent": (0.5, 0.5)}
 
 Ints = NDArray[np.int64]
-Measure = Callable[[Bytes], tuple[Ints, Ints]]
+Draw = Callable[[int, np.random.Generator, tuple[float, float]], Split]
+Measure = Callable[[Split, Bytes], tuple[Ints, Ints]]
 
 
 @dataclass(frozen=True)
@@ -44,16 +46,18 @@ class Source:
     ----------
     draw : callable
         From the number of pictures, a generator and the shares of the domain's own value of both factors to a split.
+        Channels after the third are for the measure alone.
     size : int
         Pixels per side.
     measure : callable, optional
-        From pictures to both factors; learned from independent pictures where there is none.
+        From pictures as they were drawn, and what became of them, to both factors of the latter; learned from
+        independent pictures where there is none.
     role : {"development", "test"}
     shown : bool
         Whether its pictures may be passed on.
     """
 
-    draw: Callable[[int, np.random.Generator, tuple[float, float]], Split]
+    draw: Draw
     size: int
     measure: Measure | None = None
     role: str = "development"
@@ -208,11 +212,53 @@ def faces(n: int, rng: np.random.Generator, shares: tuple[float, float]) -> Spli
     return Split(x=pool.x[rows], y=y[used], z1=z1[used], z2=z2[used])
 
 
+def uci_digits() -> Bytes:
+    """1,797 digits of 8 x 8 pixels."""
+    from sklearn.datasets import load_digits
+
+    return (load_digits().images / 16 * 255).astype(np.uint8)
+
+
+def digits_of(name: str) -> Callable[[], Bytes]:
+    """The digits of an image set, when they are needed."""
+
+    def load() -> Bytes:
+        from setminus_paper.data.images import load_images
+
+        return np.asarray(load_images(name).x)
+
+    return load
+
+
+def pasted(
+    digits: Callable[[], Bytes], grounds: textured.Grounds, size: int, colors: list[list[int]], role: str
+) -> Source:
+    """Digits in two colors on grounds of two kinds."""
+    both = np.array(colors, float)
+
+    def draw(n: int, rng: np.random.Generator, shares: tuple[float, float]) -> Split:
+        return textured.paste(digits(), grounds, both, n, size, rng, shares)
+
+    return Source(draw, size, textured.pasted_measure(both, grounds, size), role)
+
+
+def by_pixels(read: Callable[[Bytes], tuple[Ints, Ints]]) -> Measure:
+    """A measure that looks at pictures alone."""
+    return lambda drawn, images: read(images)
+
+
 SOURCES = {
-    "colored_digits": Source(colored_digits, 28, ColoredDigits.measure_colors),
-    "small_digits": Source(small_digits, 28, measure_small_digits),
-    "shapes": Source(shapes, 32, measure_shapes),
-    "clothes": Source(clothes, 32, measure_clothes, "test"),
+    "colored_digits": Source(colored_digits, 28, by_pixels(ColoredDigits.measure_colors)),
+    "small_digits": Source(small_digits, 28, by_pixels(measure_small_digits)),
+    "shapes": Source(shapes, 32, by_pixels(measure_shapes)),
+    "clothes": Source(clothes, 32, by_pixels(measure_clothes), "test"),
+    "photographs": pasted(uci_digits, textured.photo_grounds, 28, [[240, 205, 40], [150, 70, 225]], "development"),
+    "textures": pasted(digits_of("mnist"), textured.noise_grounds, 32, [[245, 140, 40], [60, 170, 245]], "development"),
+    "landscapes": pasted(
+        digits_of("mnist"), textured.cifar_grounds, 32, [[230, 60, 50], [60, 200, 80]], "development"
+    ),
+    "usps_photographs": pasted(digits_of("usps"), textured.photo_grounds, 28, [[230, 60, 50], [60, 200, 80]], "test"),
+    "usps_scenes": pasted(digits_of("usps"), textured.stl_grounds, 32, [[240, 205, 40], [60, 170, 245]], "test"),
     "faces": Source(faces, 64, shown=False),
 }
 
@@ -240,7 +286,7 @@ def learned_measure(source: Source) -> Measure:
         for z in (drawn.z1, drawn.z2)
     ]
 
-    def measure(images: Bytes) -> tuple[Ints, Ints]:
+    def measure(drawn: Split, images: Bytes) -> tuple[Ints, Ints]:
         z1, z2 = (log_proba(network, image_tensor(images)).argmax(1).numpy() for network in networks)
         return z1, z2
 
@@ -257,28 +303,30 @@ def score(name: str, seed: int, labelled: int = LABELLED, **settings: Any) -> di
     source = SOURCES[name]
     rng = np.random.default_rng([seed, 0])
     # drawn at once, so that none is in both
-    drawn = source.draw(N + N_TEST, rng, CELL_SHARES["development"])
+    whole = source.draw(N + N_TEST, rng, CELL_SHARES["development"])
     # a source may have fewer
-    n_train = len(drawn) * N // (N + N_TEST)
-    train, test = drawn.take(slice(n_train)), drawn.take(slice(n_train, None))
+    n_train = len(whole) * N // (N + N_TEST)
+    train, test = whole.take(slice(n_train)), whole.take(slice(n_train, None))
     labels = np.asarray(train.z1).astype(object)
     labels[rng.permutation(len(labels))[labelled:]] = None
     start = time.process_time()
     translator = OrthogonalTranslator(change="factor", random_state=seed, **settings)
     try:
-        translator.fit(train.x, train.y, labels)
+        translator.fit(train.x[..., :3], train.y, labels)
     except UserError as error:
         return {"refused": str(error), "cpu_seconds": round(time.process_time() - start, 1)}
     found: dict[str, Any] = {"cpu_seconds": round(time.process_time() - start, 1)}
     measure = source.measure or learned_measure(source)
-    right = [np.mean(seen == truth) for seen, truth in zip(measure(test.x), (test.z1, test.z2), strict=True)]
+    seen = measure(test, test.x[..., :3])
+    right = [np.mean(one == truth) for one, truth in zip(seen, (test.z1, test.z2), strict=True)]
     found["measure_accuracy"] = [round(float(one), 4) for one in right]
     strips = []
     for to, own in (("b", 0), ("a", 1)):
         rows = np.asarray(test.y) == own
-        real = test.x[rows]
+        drawn = test.take(rows)
+        real = drawn.x[..., :3]
         fake = translator.transform(real, to=to)
-        before, after = measure(real), measure(fake)
+        before, after = measure(drawn, real), measure(drawn, fake)
         direction = translator.direction(to)
         found[direction] = {
             "changed": float(np.mean(after[0][before[0] == own] == 1 - own)),
@@ -287,7 +335,7 @@ def score(name: str, seed: int, labelled: int = LABELLED, **settings: Any) -> di
             "curve": translator.report_["curves"][direction],
         }
         # half of those shown have the value to keep that is rare in their domain
-        usual = np.asarray(test.z2)[rows] == own
+        usual = np.asarray(drawn.z2) == own
         shown = np.concatenate([np.flatnonzero(usual)[:N_SHOWN], np.flatnonzero(~usual)[:N_SHOWN]])
         strips += [np.concatenate(list(pictures[shown]), axis=1) for pictures in (real, fake)]
     widest = min(strip.shape[1] for strip in strips)

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from benchmarks import translator_speed, translators
+from benchmarks import textured, translator_speed, translators
 from benchmarks.translators_page import few_labels, few_labels_charts, write
 from setminus.datasets.split import Split
 from setminus.records import read_records
@@ -22,11 +22,35 @@ RECORDS, TIMED, FILES = (
 def test_pixels_give_both_factors_of_real_pictures(name):
     source = translators.SOURCES[name]
     drawn = source.draw(300, np.random.default_rng(0), translators.CELL_SHARES["independent"])
-    changed, kept = source.measure(drawn.x)
+    changed, kept = source.measure(drawn, drawn.x)
     assert np.mean(changed == drawn.z1) > 0.98 and np.mean(kept == drawn.z2) > 0.98
     assert drawn.x.shape == (300, source.size, source.size, 3)
     # a measure that ignores its pictures would fail
-    assert np.mean(source.measure(drawn.x[::-1])[0] == drawn.z1) < 0.7
+    assert np.mean(source.measure(drawn, drawn.x[::-1])[0] == drawn.z1) < 0.7
+
+
+def test_the_color_of_a_digit_and_its_ground_are_measured_apart():
+    rng = np.random.default_rng(0)
+    colors = np.array([[240.0, 40, 40], [40, 80, 240]])
+    digits = np.zeros((5, 8, 8), np.uint8)
+    digits[:, 2:6, 3:5] = 255
+    drawn = textured.paste(digits, textured.noise_grounds, colors, 200, 24, rng, (0.5, 0.5))
+    measure = textured.pasted_measure(colors, textured.noise_grounds, 24)
+    real, ink = drawn.x[..., :3], drawn.x[..., 3:] / 255
+    recolored = (ink * colors[1 - drawn.z1][:, None, None] + (1 - ink) * real).astype(np.uint8)
+    other_grounds = (ink * real + (1 - ink) * np.roll(real, 1, axis=0)).astype(np.uint8)
+    noisy = (real + rng.normal(0, 40, real.shape)).clip(0, 255).astype(np.uint8)
+    right = {
+        name: tuple(
+            float(np.mean(seen == truth))
+            for seen, truth in zip(measure(drawn, images), (drawn.z1, drawn.z2), strict=True)
+        )
+        for name, images in {"real": real, "color": recolored, "ground": other_grounds, "noise": noisy}.items()
+    }
+    assert right["real"] == (1.0, 1.0)
+    assert right["color"] == (0.0, 1.0)
+    assert right["ground"][0] == 1.0 and right["ground"][1] < 0.1
+    assert right["noise"][0] == 1.0 and right["noise"][1] < 0.1
 
 
 def test_faces_are_drawn_until_a_group_is_used_up(monkeypatch):
@@ -69,7 +93,9 @@ def test_records_are_made_once_and_for_the_asked_part(tmp_path, monkeypatch):
     path = tmp_path / "translators" / "records.jsonl"
     steps, few = translators.DEFAULT_STEPS, translators.FEW_STEPS
     translators.run(range(2), path, part="test")
-    assert asked == [("clothes", 0, 400, steps), ("clothes", 1, 400, steps), ("clothes", 0, 400, few)]
+    tests = ("clothes", "usps_photographs", "usps_scenes")
+    defaults = [(name, seed, 400, steps) for name in tests for seed in (0, 1)]
+    assert asked == defaults + [(name, 0, 400, few) for name in tests]
     translators.run(range(2), path, part="all")
     measured = sum(source.measure is not None for source in translators.SOURCES.values())
     # few labels and their comparison have both seeds
@@ -96,7 +122,7 @@ def test_the_page_counts_directions_and_verdicts(tmp_path, monkeypatch):
     scores = iter([made(0.95, 0.99), made(0.5, 0.99, grain=2.0)])
     monkeypatch.setattr(translators, "score", lambda *asked, **settings: next(scores))
     path = tmp_path / "records.jsonl"
-    translators.run(range(1), path, part="test")
+    translators.run(range(1), path, only="clothes")
     page = write(read_records(path))
     steps = f"{translators.DEFAULT_STEPS:,}"
     assert f"After {steps} steps 2 of 2 directions reach the bar. After 300 steps 0 of 2" in page
