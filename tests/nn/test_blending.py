@@ -21,6 +21,18 @@ def test_a_blend_is_the_image_where_its_share_is_0_and_lies_between_otherwise(si
     torch.testing.assert_close(network(images), torch.ones_like(images))
 
 
+def test_a_translation_begins_near_the_picture():
+    images = torch.rand(4, 3, 28, 28, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    torch.manual_seed(0)
+    network = BlendingGenerator(28, width=8)
+    before = (network(images) - images).abs().mean()
+    assert before < 0.06
+    # from a share of a half it begins with noise that must go again
+    with torch.no_grad():
+        network.last[1].bias[3] = 0
+    assert (network(images) - images).abs().mean() > 5 * before
+
+
 def test_a_flat_picture_stays_flat_away_from_its_edges():
     # InstanceNorm would enlarge what rounding leaves of a flat ground
     made = BlendingGenerator(128, width=4)(torch.full((1, 3, 128, 128), 0.3))

@@ -268,6 +268,20 @@ def test_the_identity_term_of_a_part_is_that_of_every_so_many_images():
     assert not torch.isclose(part["identity"], whole["identity"], rtol=1e-4)
 
 
+def test_the_change_term_is_the_distance_between_pictures_and_their_translations():
+    networks = CycleGAN(
+        *(DigitGenerator(width=4, norm="group") for _ in range(2)), *(DigitDiscriminator(width=4) for _ in range(2))
+    )
+    real_a, real_b = torch.rand(2, 4, 3, 28, 28)
+    without, made = (generator_losses(networks, real_a, real_b, CycleGANWeights(change=one)) for one in (0.0, 2.0))
+    assert "change" not in without.terms
+    moved = (made.fake_b - real_a).abs().mean() + (made.fake_a - real_b).abs().mean()
+    torch.testing.assert_close(made.terms["change"], moved)
+    cycle_and_identity = without.total - without.terms["a_to_b"] - without.terms["b_to_a"]
+    adversarial = made.terms["a_to_b"] + made.terms["b_to_a"]
+    torch.testing.assert_close(made.total, adversarial + cycle_and_identity + 2 * moved, rtol=1e-4, atol=1e-4)
+
+
 def test_the_adversarial_term_can_be_the_orthogonal_one():
     networks = doubled(seeded(0, digits))
     a, b = images(16)
@@ -361,5 +375,7 @@ def test_the_penalty_is_that_of_finite_differences_and_reaches_the_discriminator
 def test_weights_below_zero_are_refused():
     with pytest.raises(ValueError, match=r"cycle is -1, identity is 5\.0, .*: expected weights of 0 or more"):
         CycleGANWeights(cycle=-1)
+    with pytest.raises(ValueError, match="change is -2"):
+        CycleGANWeights(change=-2)
     with pytest.raises(ValueError, match="identity_part is 0"):
         CycleGANWeights(identity_part=0)

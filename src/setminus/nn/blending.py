@@ -26,6 +26,8 @@ LEVELS = 3
 """Halvings of the generator: what it sees of a picture of 64 pixels is about all of it."""
 WIDEST = 4
 """Channels over `width`, at most: a map of few pixels takes as long as its weights are many."""
+START = -3.0
+"""Logit of the share before training: a translation begins with the picture as it is, not with noise that must go."""
 PER_GROUP = 8
 """Channels in a group of GroupNorm."""
 SLOPE = 0.2
@@ -82,6 +84,8 @@ class BlendingGenerator(nn.Module):  # type: ignore[misc]
         self.last: nn.Sequential = nn.Sequential(
             nn.LeakyReLU(SLOPE), nn.Conv2d(2 * widths[0], channels + 1, 3, padding=1)
         )
+        with torch.no_grad():
+            self.last[1].bias[channels:].fill_(START)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Images of the same shape, in [-1, 1] as the input."""

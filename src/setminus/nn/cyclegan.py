@@ -342,18 +342,23 @@ class CycleGANWeights:
         With 0, its two passes are skipped.
     cycle_part, identity_part : int, default=1
         Each loss is taken of one in so many images of a batch: either's passes are a third of the generators'.
+    change : float, default=0.0
+        Of the distance between each picture and its translation, ``mean|a_to_b(a) - a| + mean|b_to_a(b) - b|``: of all
+        translations that the discriminators accept it prefers the one that changes least. CycleGAN has none.
     """
 
     cycle: float = 10.0
     identity: float = 5.0
     cycle_part: int = 1
     identity_part: int = 1
+    change: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (self.cycle >= 0 and self.identity >= 0 and min(self.cycle_part, self.identity_part) >= 1):
+        weights = (self.cycle, self.identity, self.change)
+        if not (all(weight >= 0 for weight in weights) and min(self.cycle_part, self.identity_part) >= 1):
             raise UserError(
-                f"cycle is {self.cycle}, identity is {self.identity}, cycle_part is {self.cycle_part}, identity_part "
-                f"is {self.identity_part}",
+                f"cycle is {self.cycle}, identity is {self.identity}, change is {self.change}, cycle_part is "
+                f"{self.cycle_part}, identity_part is {self.identity_part}",
                 expected="weights of 0 or more, parts of 1 or more",
             )
 
@@ -365,9 +370,9 @@ class GeneratorLosses:
     Parameters
     ----------
     total : Tensor of shape ()
-        ``a_to_b + b_to_a + weights.cycle * cycle + weights.identity * identity``
+        ``a_to_b + b_to_a + weights.cycle * cycle + weights.identity * identity + weights.change * change``
     terms : dict of str to Tensor of shape ()
-        Each loss before its weight: "a_to_b", "b_to_a", "cycle", "identity".
+        Each loss before its weight: "a_to_b", "b_to_a", "cycle", "identity", "change"; those of weight 0 are left out.
     fake_a, fake_b : Tensor
         ``b_to_a(real_b)`` and ``a_to_b(real_a)``.
     """
@@ -431,6 +436,10 @@ def generator_losses(
         "cycle": cycle_loss(real_a[part], a_again, real_b[part], b_again),
     }
     total = terms["a_to_b"] + terms["b_to_a"] + weights.cycle * terms["cycle"]
+    if weights.change:
+        # the same distances, of the pictures that are to change
+        terms["change"] = identity_loss(real_a, fake_b, real_b, fake_a)
+        total = total + weights.change * terms["change"]
     if weights.identity:
         terms["identity"] = identity_loss(some_a, a_from_a, some_b, b_from_b)
         total = total + weights.identity * terms["identity"]
