@@ -30,6 +30,8 @@ N, LABELLED, N_TEST, N_JUDGE = 1_400, 400, 600, 4_000
 FEW_LABELS, FEW_LABELS_OF = (50, 100, 200), "colored_digits"
 FEW_STEPS = 300
 """Enough for colors, too few for shapes: what the verdict says of unfinished translations."""
+METHOD = 2
+"""Method 1 did not begin with the picture as it is, nor had the change a cost; its records have no number."""
 N_SHOWN = 6
 CELL_SHARES = {"development": (0.95, 0.9), "independent": (0.5, 0.5)}
 
@@ -231,7 +233,12 @@ def digits_of(name: str) -> Callable[[], Bytes]:
 
 
 def pasted(
-    digits: Callable[[], Bytes], grounds: textured.Grounds, size: int, colors: list[list[int]], role: str
+    digits: Callable[[], Bytes],
+    grounds: textured.Grounds,
+    size: int,
+    colors: list[list[int]],
+    role: str = "development",
+    shown: bool = True,
 ) -> Source:
     """Digits in two colors on grounds of two kinds."""
     both = np.array(colors, float)
@@ -239,7 +246,7 @@ def pasted(
     def draw(n: int, rng: np.random.Generator, shares: tuple[float, float]) -> Split:
         return textured.paste(digits(), grounds, both, n, size, rng, shares)
 
-    return Source(draw, size, textured.pasted_measure(both, grounds, size), role)
+    return Source(draw, size, textured.pasted_measure(both, grounds, size), role, shown)
 
 
 def by_pixels(read: Callable[[Bytes], tuple[Ints, Ints]]) -> Measure:
@@ -252,11 +259,13 @@ SOURCES = {
     "small_digits": Source(small_digits, 28, by_pixels(measure_small_digits)),
     "shapes": Source(shapes, 32, by_pixels(measure_shapes)),
     "clothes": Source(clothes, 32, by_pixels(measure_clothes), "test"),
-    "photographs": pasted(uci_digits, textured.photo_grounds, 28, [[240, 205, 40], [150, 70, 225]], "development"),
-    "textures": pasted(digits_of("mnist"), textured.noise_grounds, 32, [[245, 140, 40], [60, 170, 245]], "development"),
+    "photographs": pasted(uci_digits, textured.photo_grounds, 28, [[240, 205, 40], [150, 70, 225]]),
+    "textures": pasted(digits_of("mnist"), textured.noise_grounds, 32, [[245, 140, 40], [60, 170, 245]]),
     "landscapes": pasted(digits_of("mnist"), textured.cifar_grounds, 32, [[230, 60, 50], [60, 200, 80]], "development"),
     "usps_photographs": pasted(digits_of("usps"), textured.photo_grounds, 28, [[230, 60, 50], [60, 200, 80]], "test"),
-    "usps_scenes": pasted(digits_of("usps"), textured.stl_grounds, 32, [[240, 205, 40], [60, 170, 245]], "test"),
+    "usps_scenes": pasted(
+        digits_of("usps"), textured.stl_grounds, 32, [[240, 205, 40], [60, 170, 245]], "test", shown=False
+    ),
     "faces": Source(faces, 64, shown=False),
 }
 
@@ -361,7 +370,7 @@ def run(seeds: range, path: Path, only: str = "", part: str = "all") -> None:
     for job in jobs(part):
         usual = job["steps"] == DEFAULT_STEPS or job["source"] == FEW_LABELS_OF
         for seed in seeds if usual else seeds[:1]:
-            task = {**job, "role": SOURCES[job["source"]].role, "data": job["source"]}
+            task = {**job, "role": SOURCES[job["source"]].role, "data": job["source"], "method": METHOD}
             done = [one["task"] | {"seed": one["seed"]} for one in read_records(path)] if path.exists() else []
             if only not in job["source"] or task | {"seed": seed} in done:
                 continue

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 from setminus_paper.pages import render
 
-from benchmarks.translators import FEW_LABELS_OF, FEW_STEPS, LABELLED
+from benchmarks.translators import FEW_LABELS_OF, FEW_STEPS, LABELLED, METHOD
 from setminus.charts.chart import Chart, Line
 from setminus.charts.picture import draw
 from setminus.records import read_records
@@ -23,6 +23,11 @@ NAMES = {
     "small_digits": "UCI digits: color of the digit, keep flat or striped ground",
     "shapes": "disc or cross, keep its color",
     "clothes": "wall or tiles behind clothes, keep the clothes' color",
+    "photographs": "UCI digits: color of the digit, keep the photograph behind it (temple or flower)",
+    "textures": "MNIST: color of the digit, keep the drawn texture behind it (clouds or wood)",
+    "landscapes": "MNIST: color of the digit, keep the photograph behind it (CIFAR-10: vehicles or animals)",
+    "usps_photographs": "USPS: color of the digit, keep the photograph behind it (temple or flower)",
+    "usps_scenes": "USPS: color of the digit, keep the photograph behind it (STL-10: vehicles or animals)",
     "faces": "CelebA, 64 pixels: blond or not, keep the sex",
 }
 STEPS = {
@@ -56,14 +61,16 @@ def write(records: Sequence[Record], timed: Sequence[Record] = (), files: Sequen
     """The page as Markdown, from the records of ``translators``, ``translator_speed`` and ``translated_files``."""
     rows = _rows(records)
     usual = rows[rows["labels"] == LABELLED].sort_values(["pictures", "seed", "direction"])
-    longest = usual[usual["steps"] == usual.groupby(["pictures", "seed"])["steps"].transform("max")]
+    # of each set and seed the newest method
+    newest = usual[usual["method"] == usual.groupby(["pictures", "seed"])["method"].transform("max")]
+    longest = newest[newest["steps"] == newest.groupby(["pictures", "seed"])["steps"].transform("max")]
     parts = {role: longest[longest["role"] == role] for role in ("development", "test")}
-    shown = ["pictures", "steps", "seed", "direction", "changed", "reported changed", "kept", "reported kept"]
+    shown = ["pictures", "method", "steps", "seed", "direction", "changed", "reported changed", "kept", "reported kept"]
     shown += ["matched", "grain", "distance", "verdict"]
     return render(
         Path(__file__).parent / "translators.md.j2",
         parts={role: own[shown] for role, own in parts.items() if len(own)},
-        met={role: _met(usual[usual["role"] == role]) for role in parts},
+        met={role: _met(newest[newest["role"] == role]) for role in parts},
         verdicts=_verdicts(rows[rows["source"] != "faces"]),
         steps=DEFAULT_STEPS,
         few_steps=FEW_STEPS,
@@ -94,7 +101,9 @@ def _seconds(records: Sequence[Record]) -> str:
     found = [
         round(one["metrics"]["cpu_seconds"])
         for one in records
-        if one["task"]["source"] != "faces" and one["task"]["steps"] == DEFAULT_STEPS
+        if one["task"]["source"] != "faces"
+        and one["task"]["steps"] == DEFAULT_STEPS
+        and one["task"].get("method", 1) == METHOD
     ]
     return f"{min(found)} to {max(found)}"
 
@@ -112,6 +121,8 @@ def _rows(records: Sequence[Record]) -> pd.DataFrame:
                     "source": record["task"]["source"],
                     "labels": record["task"]["labelled"],
                     "steps": record["task"]["steps"],
+                    # the first records have no number
+                    "method": record["task"].get("method", 1),
                     "seed": record["seed"],
                     "direction": arrow,
                     **{name: f"{100 * found[name]:.1f}" for name in ("changed", "kept")},
@@ -171,7 +182,9 @@ def few_labels(records: Sequence[Record]) -> pd.DataFrame:
     """The rows of few labels, where there are two numbers of labels or more."""
     rows = _rows(records)
     wanted = (rows["source"] == FEW_LABELS_OF) & (rows["steps"] == FEW_STEPS)
-    found = rows[wanted].sort_values(["labels", "seed", "direction"])
+    # one method in one chart
+    newest = rows["method"] == rows[wanted & (rows["labels"] < LABELLED)]["method"].max()
+    found = rows[wanted & newest].sort_values(["labels", "seed", "direction"])
     # one number of labels is no comparison
     return found if found["labels"].nunique() > 1 else found[:0]
 
@@ -194,10 +207,10 @@ def few_labels_charts(rows: pd.DataFrame) -> list[Chart]:
 
 
 def _pictured(records: Sequence[Record]) -> list[Record]:
-    """For each source that may be shown, the record of seed 0 with the most steps."""
+    """For each source that may be shown, the record of seed 0 of the newest method with the most steps."""
     wanted = [one for one in records if one["seed"] == 0 and one["task"]["labelled"] == LABELLED]
     found: dict[str, Record] = {}
-    for one in sorted(wanted, key=lambda one: one["task"]["steps"]):
+    for one in sorted(wanted, key=lambda one: (one["task"].get("method", 1), one["task"]["steps"])):
         if one["metrics"].get("strips"):
             found[one["task"]["source"]] = one
     return [found[name] for name in sorted(found)]

@@ -20,7 +20,7 @@ from setminus.transfer.fitting import fitting_notes  # noqa: E402
 from setminus.transfer.networks import signed  # noqa: E402
 from tests.made_pictures import folder_squares, painted_squares  # noqa: E402
 
-QUICK = {"width": 4, "steps": 150, "seed": 0}
+QUICK = {"width": 4, "steps": 300, "seed": 0}
 
 
 def fitted(images, role, **options):

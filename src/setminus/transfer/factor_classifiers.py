@@ -182,7 +182,7 @@ BATCH_SIZE = 64
 MAX_EPOCHS = 60
 """A limit where there are few images, which are soon learned."""
 RATE, WEIGHT_DECAY = 0.05, 0.015
-"""With a tenth of the decay the few heavily weighted images are learned by heart, which costs textures their ratio."""
+"""With the usual decay, a hundredth of it, the few heavily weighted images are learned by heart: textures lost `r`."""
 SHIFT = 1 / 14
 """Largest shift of a training image, as a share of its side: 2 pixels of 28."""
 
