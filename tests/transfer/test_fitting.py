@@ -135,3 +135,26 @@ def test_the_pixels_come_back():
 def test_what_is_no_color_image_is_refused(images):
     with pytest.raises(ValueError, match=r"expected uint8 of shape \(n, height, width, 3\)"):
         strip_png(images)
+
+
+def test_the_generators_of_the_best_evaluation_are_kept(images, monkeypatch):
+    # A to B is best after 3 of 9 steps, B to A as good after 6 and 9
+    merits = {3: (1.5, 0.5), 6: (1.0, 1.7), 9: (1.4999, 1.7)}
+    states = {}
+
+    def judged(judge, networks):
+        step = 3 * (len(states) + 1)
+        states[step] = {
+            one: {k: v.clone() for k, v in getattr(networks, one).state_dict().items()} for one in fitting.DIRECTIONS
+        }
+        usual = {"changed": 0.5, "kept": 0.5, "matched": 1.0, "grain": 1.0}
+        return {one: {**usual, "merit": found} for one, found in zip(fitting.DIRECTIONS, merits[step], strict=True)}
+
+    monkeypatch.setattr(fitting.TranslationJudge, "__call__", judged)
+    monkeypatch.setattr(fitting, "merit", lambda scores: scores["merit"])
+    made = fit_translation(images, replace(TINY, steps=9, every=3))
+    assert [made.scores[one]["step"] for one in fitting.DIRECTIONS] == [3, 9]
+    for direction, step in (("a_to_b", 3), ("b_to_a", 9)):
+        kept = getattr(made.translator, direction).state_dict()
+        assert all(torch.equal(kept[name], value) for name, value in states[step][direction].items())
+        assert not all(torch.equal(kept[name], value) for name, value in states[6][direction].items())

@@ -40,7 +40,7 @@ from setminus.transfer.factor_classifiers import (
 from setminus.transfer.model_files import ImageTranslator
 from setminus.transfer.networks import check_width, networks_for, signed
 from setminus.transfer.transfer_task import TransferConfig, TransferTask
-from setminus.transfer.verdict import DIRECTIONS, TranslationJudge, Verdict, verdict, worst
+from setminus.transfer.verdict import DIRECTIONS, TranslationJudge, Verdict, merit, verdict, worst
 
 __all__ = [
     "Device",
@@ -257,17 +257,47 @@ class FittedTranslation:
         return worst([self.scores[direction]["verdict"] for direction in DIRECTIONS])
 
 
+class _Best(nn.Module):  # type: ignore[misc]
+    """The generators of the best evaluation so far, each by its own `merit`; of several as good ones, the last."""
+
+    def __init__(self, networks: CycleGAN) -> None:
+        super().__init__()
+        for direction in DIRECTIONS:
+            self.add_module(direction, copy.deepcopy(getattr(networks, direction)))
+            # a buffer, so that a resumed training knows it
+            self.register_buffer(f"merit_{direction}", torch.tensor(-torch.inf))
+        self.requires_grad_(False)
+
+    def keep(self, networks: CycleGAN, scores: dict[str, Any]) -> None:
+        for direction in DIRECTIONS:
+            highest, found = self.get_buffer(f"merit_{direction}"), merit(scores[direction])
+            # in float32, as some devices have no other; merits differ by 0.0001 or not at all
+            if found > highest.item() - 5e-5:
+                highest.fill_(found)
+                self.get_submodule(direction).load_state_dict(getattr(networks, direction).state_dict())
+
+
 class _WatchedTask(TransferTask):
-    """A translation that shows a grid of samples at each evaluation."""
+    """A translation that keeps the best generators and shows a grid of samples at each evaluation."""
 
     judge: TranslationJudge
     look: Callable[[int, Bytes], None] | None = None
 
+    def __init__(self, networks: CycleGAN, *data: Any, **options: Any) -> None:
+        super().__init__(networks, *data, **options)
+        self.modules["best"] = _Best(networks)
+
     def evaluate(self, loop: Loop) -> dict[str, Any]:
         scores = super().evaluate(loop)
+        self.modules["best"].keep(self.networks, scores)
         if self.look is not None and loop.fabric.is_global_zero:
             self.look(loop.index + 1, self.judge.grid(self.networks))
         return scores
+
+    def best(self) -> CycleGAN:
+        """The best generators, with the discriminators of the end."""
+        found = self.modules["best"].cpu().eval()
+        return replace(self.networks, a_to_b=found.a_to_b, b_to_a=found.b_to_a)
 
 
 def fit_translation(
@@ -355,17 +385,17 @@ def fit_translation(
             checkpoints = None if folder is None else folder / "baseline"
             # CycleGAN itself does not ask how much a picture changes
             usual = replace(settings, weights=replace(settings.weights, change=0.0))
-            plain_task = TransferTask(plain, train_part.a, train_part.b, usual, judge=judge)
+            plain_task = _WatchedTask(plain, train_part.a, train_part.b, usual, judge=judge)
             outcome_of_plain = train(plain_task, training, folder=checkpoints, resume=resume)
-        plain_average = _averaged(outcome_of_plain)
-        baseline = _scores(outcome_of_plain, judge.distances(plain_average))
-        baseline["strips"] = judge.strips(plain_average)
-    average = _averaged(outcome)
+        best_plain = plain_task.best()
+        baseline = _scores(outcome_of_plain, judge.distances(best_plain))
+        baseline["strips"] = judge.strips(best_plain)
+    best = task.best()
     return FittedTranslation(
-        ImageTranslator(average.a_to_b, average.b_to_a, size, config.width),
+        ImageTranslator(best.a_to_b, best.b_to_a, size, config.width),
         classifiers,
-        _scores(outcome, judge.distances(average)),
-        judge.strips(average),
+        _scores(outcome, judge.distances(best)),
+        judge.strips(best),
         outcome,
         counts,
         baseline,
@@ -388,17 +418,17 @@ def transfer_config(*, batch_size: int, rate: float, seed: int, steps: int) -> T
     )
 
 
-def _averaged(outcome: Outcome) -> CycleGAN:
-    """The networks with the moving averages of their weights, at rest."""
-    names = ("a_to_b", "b_to_a", "discriminator_a", "discriminator_b")
-    return CycleGAN(*(outcome.averaged[name].cpu().eval() for name in names))
-
-
 def _scores(outcome: Outcome, distances: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The last scores of each direction, with its distance and its verdict."""
-    curves = {direction: [one[direction] for one in outcome.evaluations] for direction in DIRECTIONS}
-    scores = {direction: {**curve[-1], **distances[direction]} for direction, curve in curves.items()}
-    return {direction: {**one, "verdict": verdict(one, curves[direction])} for direction, one in scores.items()}
+    """The scores of each direction's best evaluation, with its step, its distance and its verdict."""
+    found: dict[str, Any] = {}
+    for direction in DIRECTIONS:
+        curve = [one[direction] for one in outcome.evaluations]
+        # the last of several as good ones, as `_Best` keeps it
+        merits = [merit(scores) for scores in curve]
+        place = max(range(len(curve)), key=lambda place: (merits[place], place))
+        scores = {**curve[place], "step": outcome.evaluations[place]["step"], **distances[direction]}
+        found[direction] = {**scores, "verdict": verdict(scores, curve)}
+    return found
 
 
 def _seconds_per_step(trial: TransferTask, training: TrainingConfig) -> float:
