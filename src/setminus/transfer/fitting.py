@@ -147,7 +147,8 @@ class TranslationConfig:
     width : int
         Channels of their first layers.
     every : int, optional
-        Steps between two evaluations, each with a grid of samples and a checkpoint; by default a quarter of all.
+        Steps between two evaluations, each with a grid of samples and a checkpoint; by default a quarter of all. Each
+        direction keeps the generator of the best one.
     clamp : float
         The largest density ratio of the domains in the generators' loss, and the inverse of the smallest. A bound near
         the true ratio (the paper has 9) would cut estimation errors on one side only.
@@ -232,7 +233,8 @@ class FittedTranslation:
     classifiers : FactorClassifiers
         With their accuracy on held-out images.
     scores : dict
-        The final scores and distances of `TranslationJudge`, and for each direction the "verdict".
+        Of the best evaluation: the scores and distances of `TranslationJudge`, and for each direction the "verdict" and
+        the "step".
     strips : dict of str to uint8 array
         Held-out images and their translations, see `TranslationJudge.strips`.
     outcome : Outcome

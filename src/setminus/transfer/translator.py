@@ -58,7 +58,7 @@ class OrthogonalTranslator(BaseEstimator):
     principal_prior : (float, float) or "uniform", default="uniform"
         Frequencies of the domains in the data that `principal` was fitted on.
     steps : int, default=2400
-        Number of training steps.
+        Number of training steps; each direction keeps its generator of the best evaluation (see `every`).
     batch_size : int, default=8
         Pictures of each domain in a step.
     learning_rate : float, default=5e-4
@@ -66,7 +66,7 @@ class OrthogonalTranslator(BaseEstimator):
     width : int, default=16
         Channels of the first layers.
     every : int, optional
-        Steps between two evaluations; by default a quarter of all.
+        Steps between two evaluations, the best of which is kept; by default a quarter of all.
     baseline : bool, default=False
         Train plain CycleGAN as well, to compare: twice the time.
     device : {"auto", "cpu", "cuda", "mps"}, default="auto"
@@ -85,8 +85,9 @@ class OrthogonalTranslator(BaseEstimator):
         Pixels per side.
     report_ : dict
         Measured on held-out pictures: the "verdict" ("good", "train longer" or "do not use"), and for each direction
-        ("a_to_b", "b_to_a") "changed", "kept", "structure", its own "verdict"; "baseline" has the same of plain
-        CycleGAN; "accuracy" of the classifiers that measured it, "notes", "curves", "losses".
+        ("a_to_b", "b_to_a") "changed", "kept", "structure", its own "verdict" and the "step" of its generator;
+        "baseline" has the same of plain CycleGAN; "accuracy" of the classifiers that measured it, "notes", "curves",
+        "losses".
     samples_ : dict of str to uint8 array of shape (n, size, size, 3)
         Held-out pictures of A and B and their translations: "a", "a_to_b", "b", "b_to_a". A loaded model has none.
 
