@@ -185,6 +185,14 @@ def translator_speed(args: argparse.Namespace) -> None:
 
 
 @part
+def translator_quality(args: argparse.Namespace) -> None:
+    """What that step reaches beside the first version's, after as many pictures."""
+    from benchmarks import translator_quality
+
+    translator_quality.run(_records(args, "translator_quality"))
+
+
+@part
 def translated_files(args: argparse.Namespace) -> None:
     """`setminus transfer apply` on 100,000 pictures, killed in the middle and resumed."""
     from benchmarks import translated_files

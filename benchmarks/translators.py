@@ -81,12 +81,16 @@ def colored_digits(n: int, rng: np.random.Generator, shares: tuple[float, float]
     return ColoredDigits(*(2 * share - 1 for share in shares)).paint(ink, seed=int(rng.integers(2**31)))
 
 
-def small_digits(n: int, rng: np.random.Generator, shares: tuple[float, float]) -> Split:
-    """UCI's digits in two colors, on a flat or a striped ground, with noise."""
+def uci_digits() -> Bytes:
+    """1,797 digits of 8 x 8 pixels."""
     from sklearn.datasets import load_digits
 
-    size = 28
-    digits = (load_digits().images / 16 * 255).astype(np.uint8)
+    return (load_digits().images / 16 * 255).astype(np.uint8)
+
+
+def small_digits(n: int, rng: np.random.Generator, shares: tuple[float, float], size: int = 28) -> Split:
+    """UCI's digits in two colors, on a flat or a striped ground, with noise."""
+    digits = uci_digits()
     ink = resize(digits[rng.integers(len(digits), size=n)], size)[..., None] / 255
     y, z1, z2 = _factors(n, rng, shares)
     fore = np.array([[250, 210, 30], [240, 90, 200]])[z1] + rng.normal(0, 15, (n, 3))
@@ -212,13 +216,6 @@ def faces(n: int, rng: np.random.Generator, shares: tuple[float, float]) -> Spli
         rows.append(cells[cell].pop())
     used = slice(len(rows))
     return Split(x=pool.x[rows], y=y[used], z1=z1[used], z2=z2[used])
-
-
-def uci_digits() -> Bytes:
-    """1,797 digits of 8 x 8 pixels."""
-    from sklearn.datasets import load_digits
-
-    return (load_digits().images / 16 * 255).astype(np.uint8)
 
 
 def digits_of(name: str) -> Callable[[], Bytes]:

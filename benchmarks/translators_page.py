@@ -78,6 +78,8 @@ def write(records: Sequence[Record], timed: Sequence[Record] = (), files: Sequen
         faces=_curves([one for one in records if one["task"]["source"] == "faces"]),
         speed=_speed(timed[-1]) if timed else None,
         few=len(few_labels(records)) > 0,
+        few_method=max(few_labels(records)["method"], default=METHOD),
+        method=METHOD,
         refused=[one for one in records if "refused" in one["metrics"]],
         files=files[-1] if files else None,
         pictured=[
@@ -105,7 +107,7 @@ def _seconds(records: Sequence[Record]) -> str:
         and one["task"]["steps"] == DEFAULT_STEPS
         and one["task"].get("method", 1) == METHOD
     ]
-    return f"{min(found)} to {max(found)}"
+    return f"{min(found)} to {max(found)}" if found else "(not measured yet)"
 
 
 def _rows(records: Sequence[Record]) -> pd.DataFrame:

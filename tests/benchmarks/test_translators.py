@@ -7,7 +7,9 @@ import pytest
 
 pytest.importorskip("torch")
 
-from benchmarks import textured, translator_speed, translators
+import torch
+
+from benchmarks import textured, translator_quality, translator_speed, translators
 from benchmarks.translators_page import few_labels, few_labels_charts, write
 from setminus.datasets.split import Split
 from setminus.records import read_records
@@ -151,3 +153,15 @@ def test_both_steps_train_at_their_settings(monkeypatch):
     tasks = translator_speed._tasks(28)
     assert [len(task.batches[0].rows(0)) for task in tasks.values()] == [2, 2, 8]
     assert len(translator_speed._seconds(tasks["earlier"])) == translator_speed.STEPS
+
+
+def test_generators_are_measured_by_what_they_change_and_keep():
+    rng = np.random.default_rng(0)
+    drawn = translators.small_digits(200, rng, translators.CELL_SHARES["development"], 32)
+    unchanged = translator_quality._measured(dict.fromkeys(("a_to_b", "b_to_a"), torch.nn.Identity()), drawn)
+    assert unchanged == {one: {"changed": 0.0, "kept": 1.0} for one in ("a_to_b", "b_to_a")}
+    # yellow and pink have exchanged green and blue
+    exchanged = torch.nn.Conv2d(3, 3, 1, bias=False)
+    exchanged.weight.data = torch.tensor([[1.0, 0, 0], [0, 0, 1], [0, 1, 0]])[..., None, None]
+    found = translator_quality._measured(dict.fromkeys(("a_to_b", "b_to_a"), exchanged), drawn)
+    assert min(one["changed"] for one in found.values()) == 1.0

@@ -46,6 +46,7 @@ __all__ = [
     "Device",
     "FittedTranslation",
     "TranslationConfig",
+    "WatchedTask",
     "fit_translation",
     "fitting_notes",
     "strip_png",
@@ -279,7 +280,7 @@ class _Best(nn.Module):  # type: ignore[misc]
                 self.get_submodule(direction).load_state_dict(getattr(networks, direction).state_dict())
 
 
-class _WatchedTask(TransferTask):
+class WatchedTask(TransferTask):
     """A translation that keeps the best generators and shows a grid of samples at each evaluation."""
 
     judge: TranslationJudge
@@ -290,6 +291,7 @@ class _WatchedTask(TransferTask):
         self.modules["best"] = _Best(networks)
 
     def evaluate(self, loop: Loop) -> dict[str, Any]:
+        """The judge's scores, after which the best generators are those of this evaluation or of an earlier one."""
         scores = super().evaluate(loop)
         self.modules["best"].keep(self.networks, scores)
         if self.look is not None and loop.fabric.is_global_zero:
@@ -375,7 +377,7 @@ def fit_translation(
         # processes are started once, for the training itself
         each = _seconds_per_step(trial, training) if config.devices == 1 else None
         checked(classifiers, None if each is None else each * _remaining_steps(config, folder, resume))
-    task = _WatchedTask(networks, *data, log_ratio=log_ratio, judge=judge)
+    task = WatchedTask(networks, *data, log_ratio=log_ratio, judge=judge)
     task.look = look
     with tracked("train the generators"):
         checkpoints = None if folder is None else folder / "training"
@@ -387,7 +389,7 @@ def fit_translation(
             checkpoints = None if folder is None else folder / "baseline"
             # CycleGAN itself does not ask how much a picture changes
             usual = replace(settings, weights=replace(settings.weights, change=0.0))
-            plain_task = _WatchedTask(plain, train_part.a, train_part.b, usual, judge=judge)
+            plain_task = WatchedTask(plain, train_part.a, train_part.b, usual, judge=judge)
             outcome_of_plain = train(plain_task, training, folder=checkpoints, resume=resume)
         best_plain = plain_task.best()
         baseline = _scores(outcome_of_plain, judge.distances(best_plain))
