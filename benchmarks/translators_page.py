@@ -41,12 +41,12 @@ GOOD = 0.9
 
 def build(results: Path, docs: Path) -> list[Path]:
     """Write the page and its pictures."""
-    records, speed, files = (
+    records, *others = (
         read_records(results / name / "records.jsonl")
-        for name in ("translators", "translator_speed", "translated_files")
+        for name in ("translators", "translator_speed", "translated_files", "translator_quality")
     )
     page = docs / "translators.md"
-    page.write_text(write(records, speed, files), encoding="utf-8")
+    page.write_text(write(records, *others), encoding="utf-8")
     pictures = docs / "translators"
     pictures.mkdir(exist_ok=True)
     made = [page, pictures / "few_labels.png"]
@@ -57,8 +57,13 @@ def build(results: Path, docs: Path) -> list[Path]:
     return made
 
 
-def write(records: Sequence[Record], timed: Sequence[Record] = (), files: Sequence[Record] = ()) -> str:
-    """The page as Markdown, from the records of ``translators``, ``translator_speed`` and ``translated_files``."""
+def write(
+    records: Sequence[Record],
+    timed: Sequence[Record] = (),
+    files: Sequence[Record] = (),
+    compared: Sequence[Record] = (),
+) -> str:
+    """The page as Markdown, from the records of its four parts, in the order of `build`."""
     rows = _rows(records)
     usual = rows[rows["labels"] == LABELLED].sort_values(["pictures", "seed", "direction"])
     # of each set and seed the newest method
@@ -77,6 +82,8 @@ def write(records: Sequence[Record], timed: Sequence[Record] = (), files: Sequen
         judges=_judges(records),
         faces=_curves([one for one in records if one["task"]["source"] == "faces"]),
         speed=_speed(timed[-1]) if timed else None,
+        compared=_compared(compared[-1]) if compared else None,
+        compared_pictures=compared[-1]["config"]["pictures"] if compared else 0,
         few=len(few_labels(records)) > 0,
         few_method=max(few_labels(records)["method"], default=METHOD),
         method=METHOD,
@@ -177,6 +184,24 @@ def _speed(record: Record) -> pd.DataFrame:
         }
         for size, found in record["metrics"].items()
         for name, label in STEPS.items()
+    )
+
+
+def _compared(record: Record) -> pd.DataFrame:
+    """What both versions reach after as many pictures, and in which time."""
+    return pd.DataFrame(
+        {
+            "pixels": size,
+            "version": {"earlier": "earlier", "now": "now (default)"}[name],
+            "CPU seconds": f"{versions[name]['cpu_seconds']:.0f}",
+            **{
+                f"{what}, {arrow}": f"{100 * versions[name][direction][what]:.1f}"
+                for direction, arrow in ARROWS.items()
+                for what in ("changed", "kept")
+            },
+        }
+        for size, versions in record["metrics"].items()
+        for name in ("earlier", "now")
     )
 
 

@@ -15,8 +15,9 @@ from setminus.datasets.split import Split
 from setminus.records import read_records
 
 ROOT = Path(__file__).parents[2]
-RECORDS, TIMED, FILES = (
-    ROOT / "results" / name / "records.jsonl" for name in ("translators", "translator_speed", "translated_files")
+RECORDS, *OTHERS = (
+    ROOT / "results" / name / "records.jsonl"
+    for name in ("translators", "translator_speed", "translated_files", "translator_quality")
 )
 
 
@@ -135,7 +136,7 @@ def test_the_page_counts_directions_and_verdicts(tmp_path, monkeypatch):
 
 def test_the_committed_page_is_what_the_records_say():
     page = (ROOT / "docs" / "translators.md").read_text(encoding="utf-8")
-    assert page == write(*(read_records(path) for path in (RECORDS, TIMED, FILES)))
+    assert page == write(*(read_records(path) for path in (RECORDS, *OTHERS)))
 
 
 def test_the_ratio_of_two_steps_is_that_of_their_seconds(tmp_path, monkeypatch):

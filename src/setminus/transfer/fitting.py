@@ -112,6 +112,7 @@ def fitting_notes(images: LabelledImages, classifiers: FactorClassifiers, role: 
 
 N_LOGGED = 200
 """Logged losses of a training, about."""
+NETWORKS = ("a_to_b", "b_to_a", "discriminator_a", "discriminator_b")
 CLIP = 4.0
 """Largest norm of a gradient: one bad batch must not undo a thousand good ones."""
 WEIGHTS = CycleGANWeights(cycle=5.0, identity=5.0, cycle_part=2, identity_part=4, change=1.0)
@@ -389,16 +390,17 @@ def fit_translation(
             checkpoints = None if folder is None else folder / "baseline"
             # CycleGAN itself does not ask how much a picture changes
             usual = replace(settings, weights=replace(settings.weights, change=0.0))
-            plain_task = WatchedTask(plain, train_part.a, train_part.b, usual, judge=judge)
+            plain_task = TransferTask(plain, train_part.a, train_part.b, usual, judge=judge)
             outcome_of_plain = train(plain_task, training, folder=checkpoints, resume=resume)
-        best_plain = plain_task.best()
-        baseline = _scores(outcome_of_plain, judge.distances(best_plain))
-        baseline["strips"] = judge.strips(best_plain)
+        # nor does it choose by what is kept: its last weights, averaged
+        last = CycleGAN(*(outcome_of_plain.averaged[name].cpu().eval() for name in NETWORKS))
+        baseline = _scores(outcome_of_plain, judge.distances(last), [outcome_of_plain.evaluations[-1]])
+        baseline["strips"] = judge.strips(last)
     best = task.best()
     return FittedTranslation(
         ImageTranslator(best.a_to_b, best.b_to_a, size, config.width),
         classifiers,
-        _scores(outcome, judge.distances(best)),
+        _scores(outcome, judge.distances(best), outcome.evaluations),
         judge.strips(best),
         outcome,
         counts,
@@ -422,15 +424,14 @@ def transfer_config(*, batch_size: int, rate: float, seed: int, steps: int) -> T
     )
 
 
-def _scores(outcome: Outcome, distances: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The scores of each direction's best evaluation, with its step, its distance and its verdict."""
+def _scores(outcome: Outcome, distances: dict[str, dict[str, Any]], choice: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The scores of each direction's best evaluation of a choice, with its step, its distance and its verdict."""
     found: dict[str, Any] = {}
     for direction in DIRECTIONS:
-        curve = [one[direction] for one in outcome.evaluations]
         # the last of several as good ones, as `_Best` keeps it
-        merits = [merit(scores) for scores in curve]
-        place = max(range(len(curve)), key=lambda place: (merits[place], place))
-        scores = {**curve[place], "step": outcome.evaluations[place]["step"], **distances[direction]}
+        best = max((merit(one[direction]), one["step"], one) for one in choice)[2]
+        scores = {**best[direction], "step": best["step"], **distances[direction]}
+        curve = [one[direction] for one in outcome.evaluations]
         found[direction] = {**scores, "verdict": verdict(scores, curve)}
     return found
 
