@@ -258,7 +258,8 @@ SOURCES = {
     "clothes": Source(clothes, 32, by_pixels(measure_clothes), "test"),
     "photographs": pasted(uci_digits, textured.photo_grounds, 28, [[240, 205, 40], [150, 70, 225]]),
     "textures": pasted(digits_of("mnist"), textured.noise_grounds, 32, [[245, 140, 40], [60, 170, 245]]),
-    "landscapes": pasted(digits_of("mnist"), textured.cifar_grounds, 32, [[230, 60, 50], [60, 200, 80]], "development"),
+    # not shown where the owners of the photographs are not known
+    "landscapes": pasted(digits_of("mnist"), textured.cifar_grounds, 32, [[230, 60, 50], [60, 200, 80]], shown=False),
     "usps_photographs": pasted(digits_of("usps"), textured.photo_grounds, 28, [[230, 60, 50], [60, 200, 80]], "test"),
     "usps_scenes": pasted(
         digits_of("usps"), textured.stl_grounds, 32, [[240, 205, 40], [60, 170, 245]], "test", shown=False

@@ -23,8 +23,8 @@ __all__ = ["adaptation", "digits", "theory"]
 
 THEORY = {"fig1": 1, "prop4": 5, "theorem1": 1}
 """The claims that the tour checks, and on how many seeds: seconds each."""
-N_DIGITS, N_LABELLED, STEPS = 1_400, 400, 300
-"""Pictures of the tour's translation, those with a label, and an eighth of the default steps: colors take few."""
+N_DIGITS, N_LABELLED, STEPS = 1_400, 400, 600
+"""Pictures of the tour's translation, those with a label, and a quarter of the default steps: colors take few."""
 CHANGED = "color of the digit"
 HALF = 100
 """Grey level, of 255, up to which a pixel of a digit becomes ground."""

@@ -358,21 +358,21 @@ def verdict(scores: Mapping[str, Any], curve: Sequence[Mapping[str, Any]] = ()) 
 
 
 def merit(scores: Mapping[str, float]) -> float:
-    """How good one direction is at an evaluation, to choose between evaluations: at most ``2 * GOOD``.
+    """How good one direction is at an evaluation, to choose between evaluations: 2 at most.
 
-    What is changed and kept counts up to the bar of `verdict`, less the log of a grain beyond `FINE_GRAIN`: a longer
-    training that changes no more pictures, but roughens them, is worse.
+    The fractions changed and kept, less the log of a grain beyond `FINE_GRAIN`: a longer training that changes no more
+    pictures, but roughens them, is worse.
 
     Examples
     --------
-    >>> merit({"changed": 0.95, "kept": 0.99, "grain": 1.05})
-    1.8
+    >>> merit({"changed": 1.0, "kept": 1.0, "grain": 1.05})
+    2.0
     >>> merit({"changed": 0.99, "kept": 0.97, "grain": 2.2}) < merit({"changed": 0.85, "kept": 0.97, "grain": 1.5})
     True
     """
     grain = max(0.0, abs(math.log(max(scores["grain"], TINY))) - math.log(FINE_GRAIN))
     # rounded as the scores are: what is as good is equal
-    return round(min(scores["changed"], GOOD) + min(scores["kept"], GOOD) - grain, 4)
+    return round(scores["changed"] + scores["kept"] - grain, 4)
 
 
 def worst(words: Sequence[Verdict]) -> Verdict:
