@@ -19,15 +19,15 @@ from setminus.transfer.verdict import verdict
 
 Record = dict[str, Any]
 NAMES = {
-    "colored_digits": "MNIST: color of the digit, keep the ground's color",
-    "small_digits": "UCI digits: color of the digit, keep flat or striped ground",
+    "colored_digits": "color of MNIST digits, keep the ground's",
+    "small_digits": "color of UCI digits, keep flat or striped ground",
     "shapes": "disc or cross, keep its color",
     "clothes": "wall or tiles behind clothes, keep the clothes' color",
-    "photographs": "UCI digits: color of the digit, keep the photograph behind it (temple or flower)",
-    "textures": "MNIST: color of the digit, keep the drawn texture behind it (clouds or wood)",
-    "landscapes": "MNIST: color of the digit, keep the photograph behind it (CIFAR-10: vehicles or animals)",
-    "usps_photographs": "USPS: color of the digit, keep the photograph behind it (temple or flower)",
-    "usps_scenes": "USPS: color of the digit, keep the photograph behind it (STL-10: vehicles or animals)",
+    "photographs": "color of UCI digits, keep temple or flower",
+    "textures": "color of MNIST digits, keep clouds or wood",
+    "landscapes": "color of MNIST digits, keep CIFAR-10's vehicles or animals",
+    "usps_photographs": "color of USPS digits, keep temple or flower",
+    "usps_scenes": "color of USPS digits, keep STL-10's vehicles or animals",
     "faces": "CelebA, 64 pixels: blond or not, keep the sex",
 }
 STEPS = {
@@ -35,7 +35,7 @@ STEPS = {
     "equal": "now, width 32, batch 16",
     "default": "now, width 16, batch 8 (default)",
 }
-ARROWS = {"a_to_b": "A to B", "b_to_a": "B to A"}
+ARROWS = {"a_to_b": "A→B", "b_to_a": "B→A"}
 GOOD = 0.9
 
 
@@ -66,12 +66,12 @@ def write(
     """The page as Markdown, from the records of its four parts, in the order of `build`."""
     rows = _rows(records)
     usual = rows[rows["labels"] == LABELLED].sort_values(["pictures", "seed", "direction"])
-    # of each set and seed the newest method
-    newest = usual[usual["method"] == usual.groupby(["pictures", "seed"])["method"].transform("max")]
+    # of each set the newest method
+    newest = usual[usual["method"] == usual.groupby("pictures")["method"].transform("max")]
     longest = newest[newest["steps"] == newest.groupby(["pictures", "seed"])["steps"].transform("max")]
     parts = {role: longest[longest["role"] == role] for role in ("development", "test")}
-    shown = ["pictures", "method", "steps", "seed", "direction", "changed", "reported changed", "kept", "reported kept"]
-    shown += ["matched", "grain", "distance", "verdict"]
+    shown = ["pictures", "steps", "seed", "direction", "changed", "reported changed", "kept", "reported kept"]
+    shown += ["grain", "distance", "verdict"]
     return render(
         Path(__file__).parent / "translators.md.j2",
         parts={role: own[shown] for role, own in parts.items() if len(own)},
@@ -86,11 +86,10 @@ def write(
         compared_pictures=compared[-1]["config"]["pictures"] if compared else 0,
         few=len(few_labels(records)) > 0,
         few_method=max(few_labels(records)["method"], default=METHOD),
-        method=METHOD,
         refused=[one for one in records if "refused" in one["metrics"]],
         files=files[-1] if files else None,
         pictured=[
-            (one["task"]["source"], f"{NAMES[one['task']['source']]}, {one['task']['steps']:,} steps")
+            (one["task"]["source"], NAMES[one["task"]["source"]])
             for one in _pictured(records)
         ],
         seconds=_seconds(records),
@@ -138,7 +137,6 @@ def _rows(records: Sequence[Record]) -> pd.DataFrame:
                     **{f"reported {name}": f"{100 * own[name]:.1f}" for name in ("changed", "kept")},
                     "grain": f"{own['grain']:.2f}",
                     "distance": f"{own['distance']:.2f}",
-                    "matched": f"{100 * own['matched']:.0f}",
                     # by the present rule, from the record's numbers
                     "verdict": verdict(own, found["curve"]),
                     "met": min(found["changed"], found["kept"]) >= GOOD,
