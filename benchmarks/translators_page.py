@@ -88,10 +88,7 @@ def write(
         few_method=max(few_labels(records)["method"], default=METHOD),
         refused=[one for one in records if "refused" in one["metrics"]],
         files=files[-1] if files else None,
-        pictured=[
-            (one["task"]["source"], NAMES[one["task"]["source"]])
-            for one in _pictured(records)
-        ],
+        pictured=[(one["task"]["source"], NAMES[one["task"]["source"]]) for one in _pictured(records)],
         seconds=_seconds(records),
     )
 
