@@ -164,9 +164,10 @@ def _binary_power_rows(
 
 def _rows_of(n_classes: int, power: bool, shared: bool) -> Any:
     """The loop for `n_classes`, a constant when it is compiled, so that the compiler unrolls a row."""
-    # as many numbers as whole vectors hold: the remaining ones are computed one by one
-    step = 32 // math.gcd(n_classes, 32)
-    rows, short = step * max(1, 512 // (n_classes * step)), n_classes <= 16
+    # as many numbers as whole turns of the loop hold, four vectors of 16 singles where vectors are longest: the
+    # remaining ones are computed one by one
+    step = 64 // math.gcd(n_classes, 64)
+    rows, short = step * max(1, 1024 // (n_classes * step)), n_classes <= 16
 
     def loop(
         full: Floats, principal: Floats, prior: Floats, strength: float, floor: float, slack: float, out: Floats
