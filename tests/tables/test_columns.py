@@ -388,6 +388,14 @@ def test_whole_numbers_that_count_rows_name_them_from_twenty_one_on():
     assert one([*range(30), 47]).kind == "number"
 
 
+def test_row_numbers_of_a_sample_name_rows_too():
+    drawn = np.sort(np.random.default_rng(0).choice(9_000, 1_000, replace=False)).tolist()
+    assert one(drawn).kind == "identifier"
+    # the control: salaries of a wider range, and values that come twice
+    assert one((np.array(drawn) * 2).tolist()).kind == "number"
+    assert one([*drawn, drawn[0]]).kind == "number"
+
+
 def test_what_is_left_out_says_why():
     assert one([None, None], pa.string()).use == "left out: it has no values"
     assert one(["a", "a"]).use == "left out: it has one value only"
@@ -399,7 +407,7 @@ def test_what_is_left_out_says_why():
 
 def test_whole_numbers_that_are_all_different_name_rows_where_their_column_is_called_so():
     numbers = [7 * i**2 + 13 for i in range(50)]
-    for name in ("id", "ID", "customer_id", "customerId", "order-no", "uuid"):
+    for name in ("id", "ID", "customer_id", "customerId", "order-no", "uuid", "Unnamed: 0", "index"):
         assert describe(pa.table({name: numbers}))[0].kind == "identifier", name
     # the control: other names, and numbers that come twice
     for name in ("salary", "PAID", "paid", "monkey", "valid"):

@@ -254,7 +254,8 @@ def read_bins(texts: Sequence[str], ignore: Sequence[str]) -> dict[str | int, Se
             edges = [float(number) for number in numbers.split(",")]
         except ValueError:
             column = ""
-        if column not in ignore:
+        # several names in one are refused where the columns are known
+        if column not in {*ignore, *",".join(ignore).split(",")}:
             raise UserError(
                 f"--bins is {text!r}",
                 expected=f"a column of --ignore and numbers in rising order, such as {ignore[0]}=40,62",

@@ -58,8 +58,10 @@ MAX_LEVELS = 200
 FEW_LEVELS = 20
 """Levels that a category may have however few rows there are."""
 
-IDENTIFIER = re.compile(r"(?i:(?:^|[_\s.-])(?:id|uuid|guid|key|no|nr|number)$)|(?<=[a-z])I[Dd]$")
-"""How the name of a column ends whose whole numbers, all different, name rows."""
+IDENTIFIER = re.compile(
+    r"(?i:(?:^|[_\s.-])(?:id|uuid|guid|key|no|nr|number)$|^(?:unnamed: \d+|index|rownames)$)|(?<=[a-z])I[Dd]$"
+)
+"""How a column is called whose whole numbers, all different, name rows."""
 
 MUCH_MISSING = 0.4
 MAX_SHOWN = 60
@@ -97,6 +99,8 @@ def check_names(wanted: Iterable[str], present: Sequence[str], where: str, what:
         more = f" and {len(present) - 12} more" if len(present) > 12 else ""
         listed = ", ".join(map(shown, present[:12])) + more
         advice = f"did you mean {shown(folded[near[0]])}?" if near else f"it has {listed}."
+        if "," in name and known.issuperset(part.strip() for part in name.split(",")):
+            advice = "these are several columns: repeat the option for each."
         raise UserError(f"{where} has no {what} {shown(name)}", do=advice)
 
 
@@ -409,7 +413,7 @@ def describe(table: pa.Table) -> list[ColumnSummary]:
     rows. Identifiers are:
 
     - text with more than 200 distinct values, or with more than 20 and fewer than two rows for each on average;
-    - whole numbers that count the rows;
+    - whole numbers that count the rows, of which some may be missing;
     - whole numbers that are all different, in a column called id, customer_id or the like.
 
     Identifiers, columns with a single value and columns of a type that no model takes are left out.
@@ -460,8 +464,10 @@ def _kind(values: pa.ChunkedArray, distinct: int, missing: int, name: str = "") 
         return "date"
     if pa.types.is_integer(kind) and distinct == present > FEW_LEVELS:
         ends = pc.min_max(values).as_py()
-        # with gaps, since rows that count up may have been dropped or held out
-        if ends["max"] - ends["min"] < 1.5 * present or IDENTIFIER.search(name):
+        # with gaps, since rows that count up may have been dropped, held out, or drawn from ten times as many; of
+        # measured values in so narrow a range, twenty pairs or more would be equal
+        widest = max(1.5 * present, min(10 * present, present**2 / 40))
+        if ends["max"] - ends["min"] < widest or IDENTIFIER.search(name):
             return "identifier"
     return "number"
 
