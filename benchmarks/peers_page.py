@@ -55,13 +55,13 @@ LEFT_OUT = ("AIF360 CalibratedEqOdds", "setminus formula", "setminus formula, gr
 
 
 def build(results: Path, docs: Path) -> list[Path]:
-    """Write both pages and a picture for each set."""
+    """Write both pages and a picture for each set of development and test."""
     peers = read_records(results / "peers" / "records.jsonl")
     (docs / "peers").mkdir(parents=True, exist_ok=True)
     written = [docs / "peers.md", docs / "peers-sets.md"]
     for page, text in zip(written, write(peers), strict=True):
         page.write_text(text, encoding="utf-8")
-    for name, points in points_of(peers).items():
+    for name, points in _by_role(points_of(peers))[0].items():
         written.append(docs / "peers" / f"{name}.png")
         draw(charts(name, points), written[-1], columns=2)
     return written
@@ -69,12 +69,17 @@ def build(results: Path, docs: Path) -> list[Path]:
 
 def write(peers: Sequence[Record]) -> tuple[str, str]:
     """Both pages as Markdown: the summary, and all rows of every set."""
-    sets = points_of(peers)
+    sets, unseen = _by_role(points_of(peers))
     certified = any(CERTIFIED[False] in points for points in sets.values())
     found = compared(sets, OURS)
     values = {
         "names": [*sets],
         "sets": [_set_row(name, points, peers) for name, points in sets.items()],
+        "unseen": [_set_row(name, points, peers) for name, points in unseen.items()],
+        "unseen_summary": summary_rows(compared(unseen, OURS)),
+        "unseen_certified": summary_rows(compared(unseen, CERTIFIED)),
+        "unseen_interpolated": summary_rows(compared(unseen, INTERPOLATED)),
+        "unseen_promises": promise_rows(unseen),
         "least": MIN_SPLITS,
         "splits": max(len(point.values) for points in sets.values() for path in points.values() for point in path),
         "summary": summary_rows(found),
@@ -94,6 +99,12 @@ def write(peers: Sequence[Record]) -> tuple[str, str]:
     }
     first, second = (render(Path(__file__).parent / name, **values) for name in ("peers.md.j2", "peers_sets.md.j2"))
     return first, second
+
+
+def _by_role(sets: Mapping[str, Points]) -> tuple[dict[str, Points], dict[str, Points]]:
+    """The sets of development and test, and those that no setting has seen."""
+    unseen = {name: points for name, points in sets.items() if SETS[name].role == "unseen"}
+    return {name: points for name, points in sets.items() if name not in unseen}, unseen
 
 
 def readme_table(peers: Sequence[Record]) -> str:
