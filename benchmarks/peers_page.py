@@ -79,6 +79,7 @@ def write(peers: Sequence[Record]) -> tuple[str, str]:
         "unseen_summary": summary_rows(compared(unseen, OURS)),
         "unseen_certified": summary_rows(compared(unseen, CERTIFIED)),
         "unseen_interpolated": summary_rows(compared(unseen, INTERPOLATED)),
+        "unseen_behind": behind_rows(compared(unseen, OURS)),
         "unseen_promises": promise_rows(unseen),
         "least": MIN_SPLITS,
         "splits": max(len(point.values) for points in sets.values() for path in points.values() for point in path),
@@ -108,10 +109,10 @@ def _by_role(sets: Mapping[str, Points]) -> tuple[dict[str, Points], dict[str, P
 
 
 def readme_table(peers: Sequence[Record]) -> str:
-    """The summary of the test sets as Markdown, for the README: with bands where the group is known."""
-    tested = points_of([record for record in peers if record["config"]["role"] == "test"])
+    """The summary of the unseen sets as Markdown, for the README: with bands where the group is known."""
+    _, unseen = _by_role(points_of(peers))
     rows = []
-    for peer, known, random, _, *counts, mean in summary_rows(compared(tested, {**OURS, **INTERPOLATED})):
+    for peer, known, random, _, *counts, mean in summary_rows(compared(unseen, {**OURS, **INTERPOLATED})):
         flags = [word for word, flag in (("group", known), ("random", random)) if flag == "yes"]
         rows.append([peer.removesuffix(", group") + (f" ({', '.join(flags)})" if flags else ""), *counts, mean])
     return markdown_table(rows, ["peer", "ours above", "level", "below", "mean difference, points"])
