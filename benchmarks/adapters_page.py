@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pandas as pd
 from setminus_paper.pages import render
 from setminus_paper.tables import to_frame
 
-from setminus.adaptation.evidence import AGREES, DECISIVE
+from setminus.adaptation.evidence import EXPECTED
 from setminus.records import read_records
 
 Record = dict[str, Any]
@@ -51,10 +52,12 @@ VERDICT_HEADS = [
     "method",
     "settings",
     "runs",
-    "adapted beside",
     "a warning is",
-    "warned where it hurts",
-    "warned where it helps",
+    *(
+        f"{beside}: warned where it {change}"
+        for beside in ("source only", "corrected", "both")
+        for change in ("hurts", "helps")
+    ),
 ]
 
 
@@ -134,39 +137,46 @@ def _part(frame: pd.DataFrame) -> dict[str, Any] | None:
 def judged(records: Sequence[Record]) -> list[list[str]]:
     """How often the verdict advises against adaptation where it hurts and where it helps.
 
-    One row for each method, part and rule. The earlier verdict advised against every model with a failed check.
+    One row for each method, part and rule. Runs are counted beside each of two models without adaptation, and once for
+    each of them.
     """
     rows = []
-    for method in sorted({record["name"] for record in records}):
-        for part in ("development", "test"):
-            own = [one for one in records if one["name"] == method and one["config"]["part"] == part]
-            for reference in ("source only", "corrected"):
-                for rule, warns in WARNS.items():
-                    counts = [_warned(own, reference, warns, sign) for sign in (-1, 1)]
-                    rows.append([method, part, str(len(own)), reference, rule, *(f"{w} of {n}" for n, w in counts)])
+    for method, part in itertools.product(sorted({record["name"] for record in records}), TITLES):
+        own = [one for one in records if one["name"] == method and one["config"]["part"] == part]
+        for rule, warns in WARNS.items() if own else ():
+            row = [method, TITLES[part], str(len(own)), rule]
+            for references in (("source only",), ("corrected",), ("source only", "corrected")):
+                for sign in (-1, 1):
+                    warned = [_warned(own, reference, warns, sign) for reference in references]
+                    row.append(_of(list(itertools.chain(*warned))))
+            rows.append(row)
     return rows
 
 
-LATER = ("rows of a class differ between the tables", AGREES)
-"""Checks that the earlier verdict did not have, or that could not fail."""
 WARNS: dict[str, Callable[[Record], bool]] = {
-    "any failed check (earlier)": lambda metrics: any(
+    "any failed check (first)": lambda metrics: any(
         status == "fail" and name not in LATER for name, status in metrics["findings"].items()
     ),
-    "three checks (before)": lambda metrics: any(metrics["findings"].get(name) == "fail" for name in DECISIVE),
-    "recommends another model": lambda metrics: metrics["recommended"] != "adapted",
+    "predictions unlike those of auto (before)": lambda metrics: metrics["measures"]["agreement_with_auto"] < 0.5,
+    "another model is recommended": lambda metrics: metrics["recommended"] != "adapted",
 }
 """When a verdict counts as a warning."""
+LATER = ("rows of a class differ between the tables", EXPECTED)
+"""Checks that the first verdict did not have, or that could not fail."""
 
 
-def _warned(records: Sequence[Record], reference: str, warns: Callable[[Record], bool], sign: int) -> tuple[int, int]:
-    """Runs that adaptation changes by more than `LIMIT` in the direction of `sign`, and those of them warned of."""
-    changed = [
+def _warned(records: Sequence[Record], reference: str, warns: Callable[[Record], bool], sign: int) -> list[bool]:
+    """Whether the runs are warned of that adaptation changes by more than `LIMIT` in the direction of `sign`."""
+    return [
         warns(one["metrics"])
         for one in records
         if sign * (one["metrics"]["accuracy"]["adapted"] - one["metrics"]["accuracy"][reference]) > LIMIT
     ]
-    return len(changed), sum(changed)
+
+
+def _of(warned: Sequence[bool]) -> str:
+    share = f" ({100 * sum(warned) / len(warned):.0f} %)" if warned else ""
+    return f"{sum(warned)} of {len(warned)}{share}"
 
 
 def _below(gain: pd.Series) -> list[str]:

@@ -21,6 +21,7 @@ from benchmarks.adapter_settings import SETTINGS, Setting, part_of, rows_of
 from benchmarks.adapters_page import VERDICT_HEADS, judged
 from benchmarks.provenance import provenance
 from benchmarks.resuming import existing_keys
+from setminus.adaptation.automatic import agreement_beyond_chance
 from setminus.adaptation.prior_correction import PriorCorrectedClassifier
 from setminus.commands.adapt import (
     AdaptConfig,
@@ -35,7 +36,7 @@ from setminus.commands.table_roles import Domains
 from setminus.records import append_record, read_records
 
 COMMAND = "python -m benchmarks verdicts"
-METHODS: tuple[AdaptMethod, ...] = ("auto", "vada_orthogonal")
+METHODS: tuple[AdaptMethod, ...] = ("auto", "corrected", "vada_orthogonal")
 
 
 def run(
@@ -70,15 +71,19 @@ def measured(setting: Setting, methods: Sequence[AdaptMethod], seed: int) -> Ite
         warnings.simplefilter("ignore")
         corrected: PriorCorrectedClassifier = fitted(corrected_model(AdaptConfig("", "", "", seed=seed)), domains)
         automatic = fitted(automatic_model(AdaptConfig("", "", "", seed=seed)), domains)
+        untrained = {"auto": automatic, "corrected": corrected}
         for method in methods:
             start = time.perf_counter()
-            model = automatic
-            if method != "auto":
+            model = untrained.get(method)
+            if model is None:
                 model = fitted(requested_model(AdaptConfig("", "", "", method=method, seed=seed)), domains)
             # the model stands for another seed: that check never advises against a model, and doubles the time
-            metrics = compared(domains, corrected, model, model, None if method == "auto" else automatic)
-            models = {"source only": corrected.classifier_, "corrected": corrected, "adapted": model}
+            metrics = compared(domains, corrected, model, model, None if method in untrained else automatic)
+            models = {"source only": corrected.classifier_, "corrected": corrected, "auto": automatic, "adapted": model}
             accuracy = {name: float(np.mean(one.predict(rows.scored) == truth)) for name, one in models.items()}
+            agreement = agreement_beyond_chance(
+                *(one.predict_proba(domains.target).argmax(axis=1) for one in (model, automatic))
+            )
             yield {
                 "name": method,
                 "config": {"task": setting[0], "shift": setting[1], "part": part_of(setting)},
@@ -88,7 +93,7 @@ def measured(setting: Setting, methods: Sequence[AdaptMethod], seed: int) -> Ite
                     "verdict": metrics["verdict"],
                     "recommended": metrics["recommended"],
                     "findings": {finding["name"]: finding["status"] for finding in metrics["findings"]},
-                    "measures": metrics["measures"],
+                    "measures": {**metrics["measures"], "agreement_with_auto": agreement},
                 },
                 "seconds": round(time.perf_counter() - start, 3),
             }

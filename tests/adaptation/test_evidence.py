@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from setminus.adaptation.evidence import (
-    AGREES,
+    EXPECTED,
     HELPS,
     AdaptationEvidence,
     TargetScores,
@@ -79,18 +79,35 @@ def test_a_class_that_the_model_misses_in_its_estimate_too_is_lost_where_another
     assert doubts(**alike, least=[0.1, 0.0])["every class is predicted"] == "warn"
     lost = adaptation_findings(replace(GOOD, **alike, least=[0.1, 0.3]))
     assert {one.name for one in lost if one.status == "fail"} == {"every class is predicted"}
-    assert adaptation_verdict(lost).recommended == "corrected"
+    assert adaptation_verdict(lost).recommended == "auto"
 
 
-@pytest.mark.parametrize(("agreement", "recommended"), [(0.45, "auto"), (0.55, "adapted")])
-def test_a_trained_model_is_judged_by_its_agreement_with_auto_and_by_nothing_else(agreement, recommended):
-    found = adaptation_findings(replace(GOOD, agreement_with_auto=agreement))
-    assert adaptation_verdict(found).recommended == recommended
-    assert [one.status for one in found if one.name == AGREES] == ["ok" if recommended == "adapted" else "fail"]
-    # a check that decides where there is no such comparison
-    lost = adaptation_findings(replace(GOOD, agreement_with_auto=agreement, decided=[0.02, 0.98]))
-    assert adaptation_verdict(lost).recommended == recommended
-    assert adaptation_verdict(adaptation_findings(replace(GOOD, decided=[0.02, 0.98]))).recommended == "corrected"
+@pytest.mark.parametrize(("adapted", "recommended"), [(0.54, "auto"), (0.56, "adapted"), (0.8, "adapted")])
+def test_a_trained_model_is_judged_by_its_expected_accuracy_and_by_nothing_else(adapted, recommended):
+    for accuracy in ({"source only": 0.6, "corrected": 0.5}, {"source only": 0.1, "corrected": 0.6}):
+        judged = replace(GOOD, expected_accuracy={**accuracy, "adapted": adapted})
+        found = adaptation_findings(judged)
+        assert adaptation_verdict(found, None, judged.decisive).recommended == recommended
+        (one,) = [one for one in found if one.name == EXPECTED]
+        assert one.status == ("ok" if recommended == "adapted" else "fail")
+        assert all(f"{100 * share:.1f} %" in one.evidence for share in judged.expected_accuracy.values())
+        # a check that decides where there is no such comparison
+        lost = replace(judged, decided=[0.02, 0.98])
+        assert adaptation_verdict(adaptation_findings(lost), None, lost.decisive).recommended == recommended
+
+
+@pytest.mark.parametrize(
+    ("changes", "recommended", "words"),
+    [
+        ({"method": "corrected"}, "auto", "Do not use it. Failed checks: every class is predicted."),
+        # the best of the models without labels, also there
+        ({"method": "auto", "trust": 1.0}, "adapted", "The evidence is weak. Failed checks: every class is predicted."),
+    ],
+)
+def test_only_auto_may_miss_a_class_and_be_recommended(changes, recommended, words):
+    evidence = replace(GOOD, **changes, decided=[0.02, 0.98])
+    verdict = adaptation_verdict(adaptation_findings(evidence), None, evidence.decisive)
+    assert verdict.recommended == recommended and verdict.text.startswith(words)
 
 
 @pytest.mark.parametrize(("trust", "status"), [(1.0, "fail"), (0.0, "warn")])
@@ -189,6 +206,7 @@ def test_labelled_rows_decide_the_verdict():
     assert below == "Usable with care. Weak checks: it is more accurate than the most frequent class."
     assert verdict(agreement=0.9) == f"Usable with care. Weak checks: {stable}."
     # a failed check that says nothing of the adaptation does not advise against it
-    assert verdict(agreement=0.9, recall=0.5) == "Not reliable yet. Failed checks: the columns predict the class."
+    poor = verdict(agreement=0.9, recall=0.5)
+    assert poor.startswith("The evidence is weak. Failed checks: the columns predict the class. Of the compared models")
     failed = verdict(agreement=0.9, recall=0.5, answers=[0.9, 0.1])
     assert failed.startswith("Do not use it. Failed checks: the adapted model's mean") and stable not in failed

@@ -19,6 +19,7 @@ def record(adapted, recommended, part="test", status="ok"):
             "accuracy": {"source only": 0.6, "corrected": 0.7, "adapted": adapted},
             "recommended": recommended,
             "findings": {"one": "ok", "another": status},
+            "measures": {"agreement_with_auto": 0.4 if status == "fail" else 0.6},
         },
     }
 
@@ -26,14 +27,20 @@ def record(adapted, recommended, part="test", status="ok"):
 def test_runs_that_hurt_or_help_are_counted_with_those_warned_of():
     runs = [record(0.5, "corrected"), record(0.67, "adapted"), record(0.69, "corrected"), record(0.8, "adapted")]
     runs += [record(0.8, "corrected", status="fail"), record(0.1, "adapted", part="development", status="warn")]
-    rows = judged(runs)
-    earlier, now = "any failed check (earlier)", "recommends another model"
-    # below the corrected model by more than 2 points: two, one of them warned of; above: two, one of them warned of
-    assert ["vada_orthogonal", "test", "5", "corrected", now, "1 of 2", "1 of 2"] in rows
-    assert ["vada_orthogonal", "test", "5", "corrected", earlier, "0 of 2", "1 of 2"] in rows
-    # 0.67 and 0.69 are above the source alone
-    assert ["vada_orthogonal", "test", "5", "source only", now, "1 of 1", "2 of 4"] in rows
-    assert ["vada_orthogonal", "development", "1", "corrected", now, "0 of 1", "0 of 0"] in rows
+    rows = {(row[1], row[3].partition(" (")[0]): row[4:] for row in judged(runs)}
+    # beside the source: 0.5 is below it, four are above; beside the corrected model: two below, two above
+    counts = {"another model is recommended": (1, 2, 1, 1), "any failed check": (0, 1, 0, 1)}
+    counts["predictions unlike those of auto"] = counts["any failed check"]
+    for rule, (a, b, c, d) in counts.items():
+        both = [f"{a + c} of 3 ({100 * (a + c) / 3:.0f} %)", f"{b + d} of 6 ({100 * (b + d) / 6:.0f} %)"]
+        alone = [
+            f"{a} of 1 ({100 * a} %)",
+            f"{b} of 4 ({25 * b} %)",
+            f"{c} of 2 ({50 * c} %)",
+            f"{d} of 2 ({50 * d} %)",
+        ]
+        assert rows["Settings for test", rule] == [*alone, *both]
+    assert rows["Settings for development", "another model is recommended"][1:3] == ["0 of 0", "0 of 1 (0 %)"]
 
 
 def test_one_setting_is_measured_and_resumed(tmp_path, monkeypatch):
@@ -43,7 +50,8 @@ def test_one_setting_is_measured_and_resumed(tmp_path, monkeypatch):
     found = verdicts.read_records(path)
     assert [one["name"] for one in found] == list(verdicts.METHODS)
     for one in found:
-        assert set(one["metrics"]["accuracy"]) == {"source only", "corrected", "adapted"}
+        assert set(one["metrics"]["accuracy"]) == {"source only", "corrected", "auto", "adapted"}
         assert one["metrics"]["measures"]["agreement"] <= 1
+        assert (one["metrics"]["measures"]["agreement_with_auto"] == 1) >= (one["name"] == "auto")
     verdicts.run(range(1), path, [("moons 30", 0.7)])
     assert len(verdicts.read_records(path)) == len(found)

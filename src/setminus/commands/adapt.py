@@ -338,7 +338,6 @@ def compared(
     dict
         The metrics of a record.
     """
-    from setminus.adaptation.automatic import agreement_beyond_chance
     from setminus.adaptation.evidence import AdaptationEvidence, TargetScores, adaptation_findings, adaptation_verdict
     from setminus.adaptation.label_shift import class_frequencies
 
@@ -353,8 +352,11 @@ def compared(
         "corrected": corrected.predict_proba(domains.target).argmax(axis=1),
         "adapted": delivered.argmax(axis=1),
     }
+    expected = None
     if automatic is not None:
-        decided["auto"] = automatic.predict_proba(domains.target).argmax(axis=1)
+        by_auto = automatic.predict_proba(domains.target)
+        expected = {name: float(by_auto[np.arange(len(by_auto)), codes].mean()) for name, codes in decided.items()}
+        decided["auto"] = by_auto.argmax(axis=1)
     after, again = decided["adapted"], other.predict_proba(domains.target).argmax(axis=1)
     auc, auc_error = _domain_auc(domains, used)
     evidence = AdaptationEvidence(
@@ -377,7 +379,7 @@ def compared(
         trust=kept and kept["trust"],
         unexplained=kept and kept["unexplained"],
         column_error=kept and kept["column_error"],
-        agreement_with_auto=None if automatic is None else agreement_beyond_chance(after, decided["auto"]),
+        expected_accuracy=expected,
     )
     mixes = {"source": evidence.source_mix, "target, estimated": used}
     if (_shrunk(model) or kept) and "the model" in estimates:
@@ -394,7 +396,7 @@ def compared(
         scores = TargetScores.of(domains.truth, *both, n_classes, reference)
         mixes["target, labelled rows"] = scores.mix
     findings = adaptation_findings(evidence, scores)
-    verdict = adaptation_verdict(findings, scores)
+    verdict = adaptation_verdict(findings, scores, evidence.decisive)
     return {
         "mixes": {name: np.asarray(mix).tolist() for name, mix in mixes.items()},
         "accuracy": _accuracies(right, scores) if scores else {},
