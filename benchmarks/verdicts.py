@@ -78,7 +78,7 @@ def measured(setting: Setting, methods: Sequence[AdaptMethod], seed: int) -> Ite
             if model is None:
                 model = fitted(requested_model(AdaptConfig("", "", "", method=method, seed=seed)), domains)
             # the model stands for another seed: that check never advises against a model, and doubles the time
-            metrics = compared(domains, corrected, model, model, None if method in untrained else automatic)
+            metrics = compared(domains, corrected, model, model, None if method == "auto" else automatic)
             models = {"source only": corrected.classifier_, "corrected": corrected, "auto": automatic, "adapted": model}
             accuracy = {name: float(np.mean(one.predict(rows.scored) == truth)) for name, one in models.items()}
             agreement = agreement_beyond_chance(

@@ -100,11 +100,21 @@ def test_a_trained_model_is_judged_by_its_expected_accuracy_and_by_nothing_else(
     ("changes", "recommended", "words"),
     [
         ({"method": "corrected"}, "auto", "Do not use it. Failed checks: every class is predicted."),
+        (
+            {"method": "corrected", "expected_accuracy": {"source only": 0.61, "corrected": 0.6, "adapted": 0.6}},
+            "auto",
+            "Do not use it. Failed checks: it is expected to be as accurate as without adaptation.",
+        ),
+        (
+            {"method": "corrected", "expected_accuracy": {"source only": 0.5, "corrected": 0.6, "adapted": 0.6}},
+            "adapted",
+            "The evidence is weak. Failed checks: every class is predicted.",
+        ),
         # the best of the models without labels, also there
         ({"method": "auto", "trust": 1.0}, "adapted", "The evidence is weak. Failed checks: every class is predicted."),
     ],
 )
-def test_only_auto_may_miss_a_class_and_be_recommended(changes, recommended, words):
+def test_a_missed_class_decides_where_nothing_better_is_known(changes, recommended, words):
     evidence = replace(GOOD, **changes, decided=[0.02, 0.98])
     verdict = adaptation_verdict(adaptation_findings(evidence), None, evidence.decisive)
     assert verdict.recommended == recommended and verdict.text.startswith(words)
@@ -168,6 +178,14 @@ def test_no_advice_is_given_that_is_followed_already_or_cannot_be():
     assert "--shrinkage" not in advice(shrinkage=0.5) + advice(method="vada") + advice(method="auto", trust=0.5)
     assert "--method vada " not in advice(method="vada")
     assert HELPS not in {one.name for one in adaptation_findings(replace(GOOD, method="source_only"), HELPED)}
+
+
+def test_a_corrected_model_is_for_class_frequencies_that_changed():
+    assert doubts(method="corrected") == {}
+    (same,) = [
+        one for one in adaptation_findings(replace(GOOD, method="corrected", source_mix=[0.3, 0.7])) if one.advice
+    ]
+    assert same.name == "the class frequencies changed" and same.advice.startswith("There is nothing to correct")
 
 
 def test_few_rows_of_a_class_do_not_show_that_it_is_lost():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -244,7 +245,8 @@ def _adapt(config: AdaptConfig, seconds: dict[str, float], command: str) -> tupl
     with tracked("adapt once more, with another seed"):
         other = another_seed(model, domains, config.seed)
     automatic = None
-    if config.method not in ("auto", "corrected"):
+    # the corrected model needs no torch: without it, other checks decide
+    if config.method != "auto" and find_spec("torch"):
         with tracked("adapt by auto, to compare"):
             automatic = fitted(automatic_model(config), domains)
     record = run_record(
