@@ -225,6 +225,6 @@ def test_labelled_rows_decide_the_verdict():
     assert verdict(agreement=0.9) == f"Usable with care. Weak checks: {stable}."
     # a failed check that says nothing of the adaptation does not advise against it
     poor = verdict(agreement=0.9, recall=0.5)
-    assert poor.startswith("The evidence is weak. Failed checks: the columns predict the class. Of the compared models")
+    assert poor.startswith("The evidence is weak. Failed checks: the columns predict the class. A model without")
     failed = verdict(agreement=0.9, recall=0.5, answers=[0.9, 0.1])
     assert failed.startswith("Do not use it. Failed checks: the adapted model's mean") and stable not in failed

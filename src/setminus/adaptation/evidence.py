@@ -365,8 +365,8 @@ def adaptation_verdict(
         return Verdict(f"Do not use it. Failed checks: {against}. Use the auto model instead.", "auto")
     if failed:
         return Verdict(
-            f"The evidence is weak. Failed checks: {'; '.join(failed)}. Of the compared models it is still expected to "
-            "lose least; label some target rows to find out.",
+            f"The evidence is weak. Failed checks: {'; '.join(failed)}. A model without adaptation is still expected "
+            "to be worse; label some target rows to find out.",
             "adapted",
         )
     if weak:
