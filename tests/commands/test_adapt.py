@@ -144,6 +144,15 @@ def test_json_and_quiet(command, files, tmp_path):
     assert (done.code, done.out, done.err) == (0, "", "")
 
 
+@pytest.mark.parametrize("installed", [True, False])
+def test_the_corrected_model_is_judged_by_auto_where_torch_is_there(command, files, tmp_path, monkeypatch, installed):
+    monkeypatch.setattr("setminus.commands.adapt.find_spec", lambda name: object() if installed else None)
+    done = adapt(command, files, tmp_path / "m.skops", "b.csv", "--method", "corrected", "--json")
+    metrics = json.loads(done.out)["metrics"]
+    assert ("auto" in metrics["predicted"]) == ("expected_gain" in metrics["measures"]) == installed
+    assert done.code == (metrics["recommended"] != "adapted") == metrics["verdict"].startswith("Do not use it")
+
+
 @pytest.mark.parametrize(
     ("change", "options", "said"),
     [
