@@ -1,4 +1,4 @@
-"""The pages ``docs/peers.md`` and ``docs/peers-sets.md`` and their pictures, from the records of ``peers``."""
+"""The pages ``docs/peers*.md`` and their pictures, from the records of ``peers``."""
 
 from __future__ import annotations
 
@@ -55,41 +55,26 @@ LEFT_OUT = ("AIF360 CalibratedEqOdds", "setminus formula", "setminus formula, gr
 
 
 def build(results: Path, docs: Path) -> list[Path]:
-    """Write both pages and a picture for each set of development and test."""
+    """Write the pages, and a picture for each set of development and test."""
     peers = read_records(results / "peers" / "records.jsonl")
     (docs / "peers").mkdir(parents=True, exist_ok=True)
-    written = [docs / "peers.md", docs / "peers-sets.md"]
-    for page, text in zip(written, write(peers), strict=True):
-        page.write_text(text, encoding="utf-8")
+    written = []
+    for name, text in write(peers).items():
+        written.append(docs / name)
+        written[-1].write_text(text, encoding="utf-8")
     for name, points in _by_role(points_of(peers))[0].items():
         written.append(docs / "peers" / f"{name}.png")
         draw(charts(name, points), written[-1], columns=2)
     return written
 
 
-def write(peers: Sequence[Record]) -> tuple[str, str]:
-    """Both pages as Markdown: the summary, and all rows of every set."""
+def write(peers: Sequence[Record]) -> dict[str, str]:
+    """The pages as Markdown, by name: the summary, all rows of every set, and the sets that no setting has seen."""
     sets, unseen = _by_role(points_of(peers))
-    certified = any(CERTIFIED[False] in points for points in sets.values())
-    found = compared(sets, OURS)
     values = {
+        **_values(sets, peers),
         "names": [*sets],
-        "sets": [_set_row(name, points, peers) for name, points in sets.items()],
-        "unseen": [_set_row(name, points, peers) for name, points in unseen.items()],
-        "unseen_summary": summary_rows(compared(unseen, OURS)),
-        "unseen_certified": summary_rows(compared(unseen, CERTIFIED)),
-        "unseen_interpolated": summary_rows(compared(unseen, INTERPOLATED)),
-        "unseen_behind": behind_rows(compared(unseen, OURS)),
-        "unseen_promises": promise_rows(unseen),
-        "least": MIN_SPLITS,
-        "splits": max(len(point.values) for points in sets.values() for path in points.values() for point in path),
-        "summary": summary_rows(found),
-        "certified": summary_rows(compared(sets, CERTIFIED)) if certified else None,
-        "interpolated": summary_rows(compared(sets, INTERPOLATED)),
-        "by_set": by_set_rows(found),
-        "behind": behind_rows(found),
-        "promises": promise_rows(sets),
-        "tolerances": [f"{t:g}" for t in sorted({r["config"]["tolerance"] for r in peers} - {None})],
+        "by_set": by_set_rows(compared(sets, OURS)),
         "times": time_rows(sets),
         "formula": _formula(sets),
         "iterations": next((r["config"]["max_iter"] for r in peers if "max_iter" in r["config"]), "no"),
@@ -98,8 +83,27 @@ def write(peers: Sequence[Record]) -> tuple[str, str]:
             for name, points in sets.items()
         ],
     }
-    first, second = (render(Path(__file__).parent / name, **values) for name in ("peers.md.j2", "peers_sets.md.j2"))
-    return first, second
+    pages = {"peers.md": values, "peers-sets.md": values}
+    if unseen:
+        pages["peers-unseen.md"] = _values(unseen, peers)
+    templates = {name: Path(__file__).parent / f"{name.replace('-', '_')}.j2" for name in pages}
+    return {name: render(templates[name], **own) for name, own in pages.items()}
+
+
+def _values(sets: Mapping[str, Points], peers: Sequence[Record]) -> dict[str, Any]:
+    """What two of the pages say of their sets."""
+    certified = any(CERTIFIED[False] in points for points in sets.values())
+    return {
+        "sets": [_set_row(name, points, peers) for name, points in sets.items()],
+        "least": MIN_SPLITS,
+        "splits": max(len(point.values) for points in sets.values() for path in points.values() for point in path),
+        "summary": summary_rows(compared(sets, OURS)),
+        "certified": summary_rows(compared(sets, CERTIFIED)) if certified else None,
+        "interpolated": summary_rows(compared(sets, INTERPOLATED)),
+        "behind": behind_rows(compared(sets, OURS)),
+        "promises": promise_rows(sets),
+        "tolerances": [f"{t:g}" for t in sorted({r["config"]["tolerance"] for r in peers} - {None})],
+    }
 
 
 def _by_role(sets: Mapping[str, Points]) -> tuple[dict[str, Points], dict[str, Points]]:

@@ -83,7 +83,7 @@ def test_the_committed_pages_are_what_the_records_say():
     found = read_records(ROOT / "results" / "peers" / "records.jsonl")
     if {record["config"]["set"] for record in found if record["name"] in OURS.values()} != {*SETS}:
         pytest.skip("the run on all sets is not complete: python -m benchmarks peers")
-    page, details = peers_page.write(found)
-    assert (ROOT / "docs" / "peers.md").read_text(encoding="utf-8") == page
-    assert (ROOT / "docs" / "peers-sets.md").read_text(encoding="utf-8") == details
+    pages = peers_page.write(found)
+    assert [*pages] == ["peers.md", "peers-sets.md", "peers-unseen.md"]
+    assert {name: (ROOT / "docs" / name).read_text(encoding="utf-8") for name in pages} == pages
     assert peers_page.readme_table(found) in (ROOT / "README.md").read_text(encoding="utf-8")
