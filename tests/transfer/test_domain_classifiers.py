@@ -24,7 +24,7 @@ from setminus.transfer.domain_classifiers import (  # noqa: E402
     shares_by_classifier,
     smoothed_shares,
 )
-from setminus.transfer.networks import signed  # noqa: E402
+from setminus.transfer.networks import shifted, signed  # noqa: E402
 from setminus.transfer.transfer_task import OrthogonalRatio, PairRatio  # noqa: E402
 
 CONFIG = ClassifierConfig(width=4, epochs=3, batch_size=64, average=0.9)
@@ -135,13 +135,13 @@ def test_shifts_and_blends_make_the_ratio_right_on_pictures_that_a_translation_m
 def test_shifted_images_are_windows_of_the_images_with_repeated_edges():
     images = torch.arange(2 * 3 * 5 * 4).reshape(2, 3, 5, 4).float()
     torch.manual_seed(0)
-    found = torch.stack([domain_classifiers._shifted(images, 1) for _ in range(60)])
+    found = torch.stack([shifted(images, 1) for _ in range(60)])
     padded = torch.nn.functional.pad(images, (1,) * 4, mode="replicate")
     windows = [padded[..., top : top + 5, left : left + 4] for top in range(3) for left in range(3)]
     for k in range(2):
         seen = [[bool(torch.equal(one[k], window[k])) for window in windows].index(True) for one in found]
         assert set(seen) == set(range(9))
-    assert domain_classifiers._shifted(images, 0) is images
+    assert shifted(images, 0) is images
 
 
 MODEL = ColoredDigits(lambda_digit=0.6, lambda_background=0.8)

@@ -138,8 +138,8 @@ def test_what_is_no_color_image_is_refused(images):
 
 
 def test_the_generators_of_the_best_evaluation_are_kept(images, monkeypatch):
-    # A to B is best after 3 of 9 steps, B to A as good after 6 and 9
-    merits = {3: (1.5, 0.5), 6: (1.0, 1.7), 9: (1.4999, 1.7)}
+    # A to B is best after 3 of 9 steps, B to A about as good after 6 and 9
+    merits = {3: (1.5, 0.5), 6: (1.0, 1.7), 9: (1.4699, 1.67)}
     states = {}
 
     def judged(judge, networks):

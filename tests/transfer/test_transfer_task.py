@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 
 from setminus.nn.networks import DigitClassifier, seeded  # noqa: E402
 from setminus.nn.training import TrainingConfig, train  # noqa: E402
+from setminus.transfer import transfer_task  # noqa: E402
 from setminus.transfer.networks import (  # noqa: E402
     digit_networks,
     signed,
@@ -102,6 +103,32 @@ def test_the_rate_rests_at_the_end_or_never():
     )
     assert [resting.rate(step) for step in (0, 50, 75, 100)] == [1.0, 1.0, 0.5, 0.0]
     assert steady.rate(99) == 1.0
+
+
+@pytest.mark.parametrize(("shift", "mirror", "n_variants"), [(0.0, False, 1), (0.25, False, 25), (0.125, True, 18)])
+def test_every_image_of_a_step_is_shifted_and_mirrored_anew(shift, mirror, n_variants, monkeypatch):
+    images = torch.rand(2, 4, 3, 8, 8)
+    config = TransferConfig(batch_size=4, shift=shift, mirror=mirror)
+    task = TransferTask(digit_networks(8, 4, seed=0), *images, config)
+    seen = []
+
+    def step(networks, real_a, real_b, update, **options):
+        seen.append((real_a, real_b))
+        return {}
+
+    monkeypatch.setattr(transfer_task, "cyclegan_step", step)
+    train(task, TrainingConfig(steps=60))
+    for domain, own in enumerate(images):
+        # the middle of every image is one of 25 windows of an original, or of its mirror image
+        windows = {
+            one[:, 2 + down : 6 + down, 2 + across : 6 + across].numpy().tobytes(): (kind, down, across)
+            for kind, originals in enumerate((signed(own), signed(own).flip(3)))
+            for one in originals
+            for down in range(-2, 3)
+            for across in range(-2, 3)
+        }
+        found = {windows[one[:, 2:6, 2:6].numpy().tobytes()] for reals in seen for one in reals[domain]}
+        assert len(found) == n_variants
 
 
 def truth(split):

@@ -25,14 +25,14 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
-from torch.nn.functional import cross_entropy, pad
+from torch.nn.functional import cross_entropy
 from torch.optim.swa_utils import update_bn
 
 from setminus.errors import UserError
 from setminus.nn.networks import DigitClassifier, seeded
 from setminus.nn.passes import Batches, device_of, in_float32
 from setminus.nn.training import Loop, Outcome, Task, TrainingConfig, train
-from setminus.transfer.networks import signed
+from setminus.transfer.networks import shifted, signed
 
 __all__ = [
     "ClassifierConfig",
@@ -98,7 +98,7 @@ class _Fit(Task):
 
     def step(self, loop: Loop) -> None:
         x, y, weights = loop.batch(self.batches)
-        images = _shifted(signed(x), self.config.shift)
+        images = shifted(signed(x), self.config.shift)
         if self.config.mixup:
             share, order = torch.rand(()), torch.randperm(len(y))
             logits = self.modules["network"](share * images + (1 - share) * images[order])
@@ -113,17 +113,6 @@ class _Fit(Task):
 
 def _loss(logits: torch.Tensor, y: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     return (weights * cross_entropy(logits, y, reduction="none")).mean()
-
-
-def _shifted(images: torch.Tensor, by: int) -> torch.Tensor:
-    """Each image shifted by up to so many pixels down and across, with its edges repeated."""
-    if by == 0:
-        return images
-    n, _, height, width = images.shape
-    down, across = torch.randint(2 * by + 1, (2, n, 1))
-    rows, columns = down + torch.arange(height), across + torch.arange(width)
-    padded = pad(images, (by,) * 4, mode="replicate").permute(0, 2, 3, 1)
-    return padded[torch.arange(n)[:, None, None], rows[:, :, None], columns[:, None]].permute(0, 3, 1, 2)
 
 
 def fit_domain_classifier(

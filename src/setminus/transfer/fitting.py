@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import copy
 import io
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -40,7 +41,7 @@ from setminus.transfer.factor_classifiers import (
 from setminus.transfer.model_files import ImageTranslator
 from setminus.transfer.networks import check_width, networks_for, signed
 from setminus.transfer.transfer_task import TransferConfig, TransferTask
-from setminus.transfer.verdict import DIRECTIONS, TranslationJudge, Verdict, merit, verdict, worst
+from setminus.transfer.verdict import DIRECTIONS, TranslationJudge, Verdict, keeps_up, merit, verdict, worst
 
 __all__ = [
     "Device",
@@ -121,6 +122,11 @@ PENALTY, PACE, BETAS, AVERAGE = 0.2, 2.0, (0.5, 0.99), 0.99
 """Of the discriminators' gradient, their rate over the generators', Adam's memory, and that of the averaged weights.
 
 With a quarter of this penalty a thousand pictures are learned by heart, and translations become speckled."""
+SHIFT = 1 / 8
+"""Largest shift of a training picture, as a share of its side; half of them are mirrored as well.
+
+The overlap drawing repeats the pictures with a rare value of what must stay. The discriminators would learn these few
+by heart."""
 KEEP = 1.0
 """Weight of the keeping loss; see `TransferConfig`."""
 FREE = ("steps", "every", "baseline")
@@ -262,23 +268,22 @@ class FittedTranslation:
 
 
 class _Best(nn.Module):  # type: ignore[misc]
-    """The generators of the best evaluation so far, each by its own `merit`; of several as good ones, the last."""
+    """Of each direction the generator of the best evaluation so far, by `merit`; of several about as good, the last."""
 
     def __init__(self, networks: CycleGAN) -> None:
         super().__init__()
         for direction in DIRECTIONS:
             self.add_module(direction, copy.deepcopy(getattr(networks, direction)))
-            # a buffer, so that a resumed training knows it
+            # the highest so far; a buffer, so that a resumed training knows it
             self.register_buffer(f"merit_{direction}", torch.tensor(-torch.inf))
         self.requires_grad_(False)
 
     def keep(self, networks: CycleGAN, scores: dict[str, Any]) -> None:
         for direction in DIRECTIONS:
             highest, found = self.get_buffer(f"merit_{direction}"), merit(scores[direction])
-            # in float32, as some devices have no other; merits differ by 0.0001 or not at all
-            if found > highest.item() - 5e-5:
-                highest.fill_(found)
+            if keeps_up(found, highest.item()):
                 self.get_submodule(direction).load_state_dict(getattr(networks, direction).state_dict())
+            highest.fill_(max(found, highest.item()))
 
 
 class WatchedTask(TransferTask):
@@ -421,19 +426,24 @@ def transfer_config(*, batch_size: int, rate: float, seed: int, steps: int) -> T
         decay_end=steps,
         keep=KEEP,
         overlap=True,
+        shift=SHIFT,
+        mirror=True,
     )
 
 
 def _scores(outcome: Outcome, distances: dict[str, dict[str, Any]], choice: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The scores of each direction's best evaluation of a choice, with its step, its distance and its verdict."""
-    found: dict[str, Any] = {}
+    scored: dict[str, Any] = {}
     for direction in DIRECTIONS:
-        # the last of several as good ones, as `_Best` keeps it
-        best = max((merit(one[direction]), one["step"], one) for one in choice)[2]
+        best, highest = choice[0], -math.inf
+        for one in choice:
+            # as `_Best` keeps it
+            found = merit(one[direction])
+            best, highest = one if keeps_up(found, highest) else best, max(found, highest)
         scores = {**best[direction], "step": best["step"], **distances[direction]}
         curve = [one[direction] for one in outcome.evaluations]
-        found[direction] = {**scores, "verdict": verdict(scores, curve)}
-    return found
+        scored[direction] = {**scores, "verdict": verdict(scores, curve)}
+    return scored
 
 
 def _seconds_per_step(trial: TransferTask, training: TrainingConfig) -> float:

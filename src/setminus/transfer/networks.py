@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
+from torch.nn.functional import pad
 
 from setminus.errors import UserError
 from setminus.nn.blending import BlendingGenerator, ScaleDiscriminator
@@ -33,6 +34,7 @@ __all__ = [
     "kind_for",
     "networks_for",
     "photo_networks",
+    "shifted",
     "signed",
     "translate",
 ]
@@ -183,6 +185,17 @@ def photo_networks(size: int, width: int, *, seed: int, discriminator_width: int
         return generators + [PatchDiscriminator(width=discriminator_width) for _ in range(2)]
 
     return CycleGAN(*(prepare(network) for network in seeded(seed, build)))
+
+
+def shifted(images: torch.Tensor, by: int) -> torch.Tensor:
+    """Each image shifted by up to so many pixels down and across, with its edges repeated."""
+    if by == 0:
+        return images
+    n, _, height, width = images.shape
+    down, across = torch.randint(2 * by + 1, (2, n, 1))
+    rows, columns = down + torch.arange(height), across + torch.arange(width)
+    padded = pad(images, (by,) * 4, mode="replicate").permute(0, 2, 3, 1)
+    return padded[torch.arange(n)[:, None, None], rows[:, :, None], columns[:, None]].permute(0, 3, 1, 2)
 
 
 def translate(generator: nn.Module, images: torch.Tensor) -> torch.Tensor:

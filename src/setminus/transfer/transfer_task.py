@@ -29,7 +29,7 @@ from setminus.nn.cyclegan import AdversarialTerm, CycleGAN, CycleGANWeights, cyc
 from setminus.nn.losses import Direction, log_density_ratio, orthogonal_generator_loss
 from setminus.nn.passes import Batches, adam, device_of, in_float32
 from setminus.nn.training import Loop, Task
-from setminus.transfer.networks import signed
+from setminus.transfer.networks import shifted, signed
 
 __all__ = ["CLAMP", "Judge", "OrthogonalRatio", "PairRatio", "TransferConfig", "TransferTask", "orthogonal_adversarial"]
 
@@ -173,6 +173,10 @@ class TransferConfig:
         Weight of the keeping loss, ``mean |log r(fake) - log r(real)|``; 0 in the paper.
     overlap : bool
         Draw the images such that r is 1, in place of the paper's ``logit D + log r``.
+    shift : float
+        Largest shift of an image, each time anew, as a share of its side; none in the paper.
+    mirror : bool
+        Mirror half of the images, left to right, each time anew; none in the paper.
     """
 
     batch_size: int = 128
@@ -186,6 +190,8 @@ class TransferConfig:
     decay_end: int | None = None
     keep: float = 0.0
     overlap: bool = False
+    shift: float = 0.0
+    mirror: bool = False
 
 
 class TransferTask(Task):
@@ -252,6 +258,8 @@ class TransferTask(Task):
         }
         self.penalty: float = config.penalty * PENALTY_EVERY
         self.keep: float = config.keep
+        self.shift: int = round(config.shift * a.shape[-1])
+        self.mirror: bool = config.mirror
         ratios: list[list[torch.Tensor]] = [[], []]
         weights: list[torch.Tensor | None] = [None, None]
         self.adversarial: AdversarialTerm = plain_adversarial
@@ -271,9 +279,10 @@ class TransferTask(Task):
     def step(self, loop: Loop) -> None:
         """One step of both players."""
         drawn_a, drawn_b = (loop.batch(batches) for batches in self.batches)
-        real_a, real_b = signed(drawn_a[0]), signed(drawn_b[0])
+        real_a, real_b = (self._varied(signed(drawn[0])) for drawn in (drawn_a, drawn_b))
         adversarial = plain_adversarial if loop.index < self.plain_steps else self.adversarial
         if self.keep and "log_ratio" in self.modules:
+            # of the images as they are: z2 does not depend on where they lie
             before: dict[Direction, torch.Tensor] = {"a_to_b": drawn_a[1], "b_to_a": drawn_b[1]}
             adversarial = keeping_adversarial(adversarial, self.modules["log_ratio"], before, self.keep)
         terms = cyclegan_step(
@@ -286,6 +295,13 @@ class TransferTask(Task):
             penalty=self.penalty if loop.index % PENALTY_EVERY == 0 else 0.0,
         )
         loop.log(**terms)
+
+    def _varied(self, images: torch.Tensor) -> torch.Tensor:
+        varied = shifted(images, self.shift)
+        if not self.mirror:
+            return varied
+        drawn = (torch.rand(len(images)) < 0.5).to(images.device)
+        return torch.where(drawn[:, None, None, None], varied.flip(3), varied)
 
     def rate(self, step: int) -> float:
         """The factor of the learning rate at a step."""

@@ -21,6 +21,7 @@ __all__ = [
     "Verdict",
     "edge_correlation",
     "fine_contrast",
+    "keeps_up",
     "kernel_distance",
     "merit",
     "verdict",
@@ -46,6 +47,8 @@ MAX_DISTANCE = 0.1
 """A direction whose distance from real pictures is above this is not good, also where that may be chance."""
 FINE_GRAIN = 1.1
 """Up to this factor a grain is like that of real pictures, and no reason to prefer one translation to another."""
+CHANCE = 0.03
+"""Merits that differ by less are about equal: of about 130 held-out pictures this is four."""
 IMPROVES = 0.05
 """A fraction that rose by this much over the second half of the training is still rising."""
 UNSURE = 0.05
@@ -100,8 +103,9 @@ class TranslationJudge:
             whose other factor stays; "domain", the fraction classified as the other domain; "structure" and
             "unrelated", the mean correlation of the edges of a picture with those of its translation, and with those
             of the next picture's; "matched", the fraction of pictures with more of the former: 0.5 where translations
-            have nothing to do with their pictures; "grain", the `fine_contrast` of translations over that of real
-            pictures of the other domain, with weights as in `distances`: above 1 for noise, below 1 for blur.
+            have nothing to do with their pictures; "grain", the `fine_contrast` of translations over that of their
+            pictures or of real pictures of the other domain, with weights as in `distances`: above 1 where it is above
+            both, for noise, below 1 where it is below both, for blur.
         """
         scores = {}
         contrast = {direction: fine_contrast(real.numpy()) for direction, real in self.real.items()}
@@ -114,9 +118,11 @@ class TranslationJudge:
             rows = has_own if has_own.any() else np.ones_like(has_own)
             odds = _odds(after[self.moves]) * (1 if own == 0 else -1)
             fakes, other = translated.numpy(), DIRECTIONS[1 - own]
-            usual = np.average(contrast[other], weights=weights[other])
+            # both: what is kept has a contrast of its own, which weights match only roughly
+            usual = [np.average(contrast[one], weights=weights[one]) for one in (direction, other)]
+            made = np.average(fine_contrast(fakes), weights=weights[direction])
             own_edges, others_edges = (
-                edge_correlation(real.numpy(), made) for made in (fakes, np.roll(fakes, 1, axis=0))
+                edge_correlation(real.numpy(), one) for one in (fakes, np.roll(fakes, 1, axis=0))
             )
             # pictures with the same outlines cannot be told apart by them
             distinct = edge_correlation(real.numpy(), np.roll(real.numpy(), 1, axis=0)) < SAME_EDGES
@@ -127,16 +133,17 @@ class TranslationJudge:
                 "structure": own_edges.mean(),
                 "unrelated": others_edges.mean(),
                 "matched": np.mean((own_edges > others_edges)[distinct]) if distinct.any() else 1.0,
-                "grain": np.exp(np.average(fine_contrast(fakes), weights=weights[direction]) - usual),
+                "grain": np.exp(made - np.clip(made, min(usual), max(usual))),
             }
             scores[direction] = {name: round(float(share), 4) for name, share in shares.items()}
         return scores
 
     def distances(self, networks: CycleGAN) -> dict[str, dict[str, Any]]:
-        """How far translations are from real pictures of the other domain, by `kernel_distance`.
+        """How far translations are from real pictures of the other domain in what is to change, by `kernel_distance`.
 
-        What is kept differs between the domains, and is no fault: pictures of both domains are weighted by the
-        probability of the *other* domain given what is kept. Both then have the same distribution of it.
+        The features are those of the classifier of what is to change. What is kept differs between the domains, and is
+        no fault: pictures of both domains are weighted by the probability of the *other* domain given what is kept.
+        Both then have the same distribution of it.
 
         Returns
         -------
@@ -165,7 +172,7 @@ class TranslationJudge:
         }
 
     def _features(self, images: torch.Tensor) -> Floats:
-        network = self.classifiers.modules["judge_domain"].features
+        network = self.classifiers.modules[f"judge_{self.moves}"].features
         with torch.no_grad():
             return np.asarray(torch.cat([network(signed(part)) for part in images.split(256)]).double())
 
@@ -373,6 +380,23 @@ def merit(scores: Mapping[str, float]) -> float:
     grain = max(0.0, abs(math.log(max(scores["grain"], TINY))) - math.log(FINE_GRAIN))
     # rounded as the scores are: what is as good is equal
     return round(scores["changed"] + scores["kept"] - grain, 4)
+
+
+def keeps_up(found: float, highest: float) -> bool:
+    """Whether a later evaluation is about as good as the best one before: by then the weights have settled more.
+
+    Parameters
+    ----------
+    found, highest : float
+        The `merit` of the later one, and the highest of those before it.
+
+    Examples
+    --------
+    >>> keeps_up(1.88, 1.9), keeps_up(1.8, 1.9)
+    (True, False)
+    """
+    # half of the last digit of a merit: a buffer has it in float32, as some devices have no other
+    return found > highest - CHANCE - 5e-5
 
 
 def worst(words: Sequence[Verdict]) -> Verdict:
