@@ -76,7 +76,8 @@ def write(
         Path(__file__).parent / "translators.md.j2",
         parts={role: own[shown] for role, own in parts.items() if len(own)},
         met={role: _met(newest[newest["role"] == role]) for role in parts},
-        verdicts=_verdicts(rows[rows["source"] != "faces"]),
+        verdicts=_verdicts(rows[(rows["source"] != "faces") & (rows["method"] == METHOD)]),
+        earlier=", ".join(sorted(set(longest.loc[longest["method"] < METHOD, "pictures"]))),
         steps=DEFAULT_STEPS,
         few_steps=FEW_STEPS,
         judges=_judges(records),
@@ -144,7 +145,7 @@ def _rows(records: Sequence[Record]) -> pd.DataFrame:
 
 def _verdicts(rows: pd.DataFrame) -> pd.DataFrame:
     """How often each verdict was given to directions that are at 90 % in both by the truth, and to others."""
-    truth = rows["met"].map({True: "90 % changed and kept", False: "less"})
+    truth = rows["role"] + rows["met"].map({True: ": 90 % changed and kept", False: ": less"})
     counts = pd.crosstab(rows["verdict"], truth)
     return counts.reset_index()
 

@@ -7,8 +7,9 @@ from typing import get_args
 import pytest
 
 from setminus.report import page
-from setminus.report.translation import summary, translation_section
+from setminus.report.translation import GOOD, summary, translation_section
 from setminus.transfer.networks import Kind
+from setminus.transfer.verdict import MIN_CHANGED, MIN_KEPT
 from tests.made_translation import PNG, made_translation
 
 
@@ -30,11 +31,12 @@ def test_each_direction_has_its_numbers_and_its_word(record):
 
 
 def test_the_reason_to_train_longer_is_the_one_that_the_numbers_give(record):
-    reasons = "below 90 %.", "do not look like real images yet"
+    reasons = "less than 90 %", "do not look like real images yet"
     assert [reason in page.build_page([record]) for reason in reasons] == [True, False]
     for scores in record["metrics"]["directions"].values():
-        scores.update(changed=0.97, kept=0.95, grain=2.0)
+        scores.update(changed=0.97, kept=0.86, grain=2.0)
     assert [reason in page.build_page([record]) for reason in reasons] == [False, True]
+    assert GOOD == {"changed": MIN_CHANGED, "kept": MIN_KEPT}
 
 
 def test_plain_cyclegan_stands_beside_it():

@@ -23,6 +23,8 @@ HEADINGS = {
 PNG = b"\x89PNG\r\n\x1a\n"
 JUDGES = ("judge_domain", "judge_column", "rest", "column")
 DIRECTIONS = ("a_to_b", "b_to_a")
+GOOD = {"changed": 0.9, "kept": 0.85}
+"""As in `setminus.transfer.verdict`, which needs torch."""
 BADGES = {"good": "ok", "train longer": "warn", "do not use": "fail"}
 LOSSES = (("generators", "generators"), ("discriminators", "discriminators"), ("cycle", "cycle"))
 
@@ -53,7 +55,7 @@ def translation_section(record: dict[str, Any]) -> dict[str, Any]:
         "rows": f"{images['a'] + images['b']:,} training and {images['a_held'] + images['b_held']:,} held-out images",
         "title": f"{a} to {b} and back, {verb} {task['column']}{also}",
         "verdict": metrics["verdict"],
-        "least": min(metrics["directions"][one][name] for one in DIRECTIONS for name in ("changed", "kept")),
+        "short": any(metrics["directions"][one][name] < least for one in DIRECTIONS for name, least in GOOD.items()),
         "badges": BADGES,
         "directions": _directions(record, "directions"),
         "baseline": _directions(record, "baseline") if metrics["baseline"] else [],
