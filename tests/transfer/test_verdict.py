@@ -127,6 +127,25 @@ def test_noise_that_no_classifier_minds_is_grain(judged):
         assert verdict(scores["clean"]) == "good" != verdict(scores["noisy"])
 
 
+class Sides:
+    """Sees one factor in which half of a picture is brighter, the upper or the left one, another in how red it is."""
+
+    def __init__(self, half):
+        self.half, self.modules = half, {}
+
+    def log_probas(self, images):
+        upper, left = (slice(0, 8), slice(None)), (slice(None), slice(0, 8))
+        part = images[(..., *(upper if self.half == "upper" else left))].mean(dim=(1, 2, 3))
+        seen = {"column": part - images.mean(dim=(1, 2, 3)), "rest": images[:, 0].mean(dim=(1, 2))}
+        return {name: torch.stack([-one, one], dim=1).log_softmax(1).numpy() for name, one in seen.items()}
+
+
+@pytest.mark.parametrize(("half", "mirrors"), [("upper", True), ("left", False)])
+def test_pictures_are_not_mirrored_where_a_factor_is_a_direction(half, mirrors):
+    images = torch.randint(256, (2, 40, 3, 16, 16), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    assert TranslationJudge(Sides(half), "change", *images).mirrors() is mirrors
+
+
 def test_translations_of_other_pictures_do_not_match():
     rng = np.random.default_rng(0)
     pictures = rng.normal(size=(60, 3, 8, 8)).astype(np.float32)

@@ -123,7 +123,7 @@ PENALTY, PACE, BETAS, AVERAGE = 0.2, 2.0, (0.5, 0.99), 0.99
 
 With a quarter of this penalty a thousand pictures are learned by heart, and translations become speckled."""
 SHIFT = 1 / 8
-"""Largest shift of a training picture, as a share of its side; half of them are mirrored as well.
+"""Largest shift of a training picture, as a share of its side; half of them are mirrored, where `mirrors` allows it.
 
 The overlap drawing repeats the pictures with a rare value of what must stay. The discriminators would learn these few
 by heart."""
@@ -375,7 +375,8 @@ def fit_translation(
     judged = [_some(images, config.judged, config.seed) for images in (held_out.a, held_out.b)]
     counts = {"a": len(train_part.a), "b": len(train_part.b), "a_held": len(judged[0]), "b_held": len(judged[1])}
     judge = TranslationJudge(classifiers, config.role, *judged)
-    settings = transfer_config(batch_size=config.batch_size, rate=config.rate, seed=config.seed, steps=config.steps)
+    usual = transfer_config(batch_size=config.batch_size, rate=config.rate, seed=config.seed, steps=config.steps)
+    settings = replace(usual, mirror=judge.mirrors())
     data = (train_part.a, train_part.b, settings)
     log_ratio = classifiers.log_ratio(config.role, config.clamp)
     if checked is not None:
@@ -394,8 +395,8 @@ def fit_translation(
         with tracked("train plain CycleGAN"):
             checkpoints = None if folder is None else folder / "baseline"
             # CycleGAN itself does not ask how much a picture changes
-            usual = replace(settings, weights=replace(settings.weights, change=0.0))
-            plain_task = TransferTask(plain, train_part.a, train_part.b, usual, judge=judge)
+            free = replace(settings, weights=replace(settings.weights, change=0.0))
+            plain_task = TransferTask(plain, train_part.a, train_part.b, free, judge=judge)
             outcome_of_plain = train(plain_task, training, folder=checkpoints, resume=resume)
         # nor does it choose by what is kept: its last weights, averaged
         last = CycleGAN(*(outcome_of_plain.averaged[name].cpu().eval() for name in NETWORKS))

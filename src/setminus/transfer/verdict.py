@@ -51,6 +51,8 @@ FINE_GRAIN = 1.1
 """Up to this factor a grain is like that of real pictures, and no reason to prefer one translation to another."""
 CHANCE = 0.05
 """Merits that differ by less are about equal: of 130 held-out pictures at 80 %, 1.5 standard errors."""
+ALIKE = 0.8
+"""Fraction of pictures whose mirror image must be classified alike, to train on mirrored pictures."""
 IMPROVES = 0.05
 """A fraction that rose by this much over the second half of the training is still rising."""
 UNSURE = 0.05
@@ -139,6 +141,18 @@ class TranslationJudge:
             }
             scores[direction] = {name: round(float(share), 4) for name, share in shares.items()}
         return scores
+
+    def mirrors(self) -> bool:
+        """Whether mirrored pictures are as good to train on: whether the classifiers see the same in them.
+
+        They do not where a factor is a direction, such as heads that look to the left or to the right.
+        """
+        found = {direction: self.classifiers.log_probas(images.flip(3)) for direction, images in self.real.items()}
+        return all(
+            np.mean(mirrored[name].argmax(1) == self.before[direction][name].argmax(1)) >= ALIKE
+            for direction, mirrored in found.items()
+            for name in (self.moves, self.side)
+        )
 
     def distances(self, networks: CycleGAN) -> dict[str, dict[str, Any]]:
         """How far translations are from real pictures of the other domain in what is to change, by `kernel_distance`.
