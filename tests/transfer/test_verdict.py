@@ -18,7 +18,7 @@ GOOD = {"changed": 0.95, "kept": 0.95, "matched": 0.95, "grain": 1.1}
     [
         ({}, {}, "good"),
         ({"changed": 0.85}, {}, "train longer"),
-        ({"changed": 0.9, "kept": 0.85}, {}, "good"),
+        ({"changed": 0.88, "kept": 0.85}, {}, "good"),
         ({"distance": 0.2}, {}, "good"),
         ({"distance": 0.3}, {}, "train longer"),
         ({"kept": 0.84}, {}, "train longer"),
