@@ -81,7 +81,6 @@ def write(
         steps=DEFAULT_STEPS,
         few_steps=FEW_STEPS,
         judges=_judges(records),
-        faces=_curves([one for one in records if one["task"]["source"] == "faces"]),
         speed=_speed(timed[-1]) if timed else None,
         compared=_compared(compared[-1]) if compared else None,
         compared_pictures=compared[-1]["config"]["pictures"] if compared else 0,
@@ -154,19 +153,6 @@ def _judges(records: Sequence[Record]) -> str:
     """The accuracies of what measures faces, on real faces: of both factors, over the seeds."""
     found = [one["metrics"]["measure_accuracy"] for one in records if one["task"]["source"] == "faces"]
     return " and ".join(f"{100 * min(values):.0f}" for values in zip(*found, strict=True))
-
-
-def _curves(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """The percentages of changed pictures that the model reported during each training."""
-    return [
-        {
-            "steps": one["task"]["steps"],
-            "arrow": arrow,
-            "changed": [f"{100 * scores['changed']:.0f}" for scores in one["metrics"][direction]["curve"]],
-        }
-        for one in records
-        for direction, arrow in ARROWS.items()
-    ]
 
 
 def _speed(record: Record) -> pd.DataFrame:
