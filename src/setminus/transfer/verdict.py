@@ -46,8 +46,10 @@ SAME_EDGES = 0.9
 """Correlation of the edges of two pictures from which on their outlines are the same."""
 MAX_GRAIN = 1.25
 """A direction with more fine contrast than real pictures by this factor is noise, with less it is blur."""
-MAX_DISTANCE = 0.25
-"""A direction whose distance from real pictures is above this is not good, also where that may be chance."""
+MAX_DISTANCE = 0.12
+"""A direction whose distance from real pictures is above this is not good, also where that may be chance.
+
+Crosses that are half discs pass for crosses, but are 0.13 from real ones."""
 FINE_GRAIN = 1.1
 """Up to this factor a grain is like that of real pictures, and no reason to prefer one translation to another."""
 CHANCE = 0.05
