@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from benchmarks.provenance import provenance
 from setminus.records import append_record, run_record
 
 PICTURES, SIZE, PER_FOLDER = 100_000, 32, 1_000
@@ -65,7 +66,7 @@ def run(records: Path, pictures: int = PICTURES) -> None:
         seed=0,
     )
     records.parent.mkdir(parents=True, exist_ok=True)
-    append_record(records, record)
+    append_record(records, record | provenance(f"python -m benchmarks translated_files --rows {pictures}", "torch"))
 
 
 def _save_model(folder: Path) -> None:

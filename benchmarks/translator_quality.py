@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from benchmarks.provenance import provenance
 from benchmarks.translator_speed import EARLIER, SIZES
 from benchmarks.translators import CELL_SHARES, LABELLED, N_TEST, N, measure_small_digits, small_digits
 from setminus.datasets.split import UNLABELLED, Split
@@ -121,4 +122,4 @@ def run(records: Path, sizes: tuple[int, ...] = SIZES) -> None:
         seed=SEED,
     )
     records.parent.mkdir(parents=True, exist_ok=True)
-    append_record(records, record)
+    append_record(records, record | provenance("python -m benchmarks translator_quality", "torch"))

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.provenance import provenance
 from setminus.nn.cyclegan import CycleGAN
 from setminus.nn.passes import fast_precision
 from setminus.nn.training import TrainingConfig, train
@@ -85,4 +86,4 @@ def run(records: Path) -> None:
         seed=0,
     )
     records.parent.mkdir(parents=True, exist_ok=True)
-    append_record(records, record)
+    append_record(records, record | provenance("python -m benchmarks translator_speed", "torch"))

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import textured
+from benchmarks.provenance import provenance
 from setminus.datasets.colored_digits import ColoredDigits
 from setminus.datasets.images import Bytes, resize
 from setminus.datasets.split import Split
@@ -386,7 +387,7 @@ def run(seeds: range, path: Path, only: str = "", part: str = "all") -> None:
                 seed=seed,
             )
             path.parent.mkdir(parents=True, exist_ok=True)
-            append_record(path, record)
+            append_record(path, record | provenance("python -m benchmarks translators", "torch"))
             rows = {
                 one: [metrics[one]["changed"], metrics[one]["kept"]] for one in ("a_to_b", "b_to_a") if one in metrics
             }
