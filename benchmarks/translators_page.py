@@ -86,7 +86,7 @@ def write(
         compared_pictures=compared[-1]["config"]["pictures"] if compared else 0,
         few=len(few_labels(records)) > 0,
         few_method=max(few_labels(records)["method"], default=METHOD),
-        refused=[one for one in records if "refused" in one["metrics"]],
+        refused=[one for one in records if "refused" in one["metrics"] and one["task"].get("method", 1) == METHOD],
         files=files[-1] if files else None,
         pictured=[(one["task"]["source"], NAMES[one["task"]["source"]]) for one in _pictured(records)],
         seconds=_seconds(records),
